@@ -1,0 +1,77 @@
+package schemas
+
+import "time"
+
+// FileDigest names a file of a folder and pins its bytes.
+type FileDigest struct {
+	Name   string `json:"name"`
+	Bytes  int64  `json:"bytes"`
+	SHA256 string `json:"sha256"`
+	Rows   int64  `json:"rows,omitempty"`
+}
+
+// Manifest is manifest.json of a folder that tailgate wrote: written last and by rename, so that a folder
+// without it is unfinished.
+type Manifest struct {
+	Kind       string            `json:"kind"` // run, lake_day, profile, trace
+	Definition string            `json:"definition"`
+	Tool       string            `json:"tool_version"`
+	RunID      string            `json:"run_id,omitempty"`
+	Seed       uint64            `json:"seed"`
+	StartedAt  time.Time         `json:"started_at"`
+	EndedAt    time.Time         `json:"ended_at"`
+	Clock      string            `json:"clock,omitempty"` // real | virtual
+	Settings   map[string]any    `json:"settings"`        // effective, after flags, environment and files
+	Labels     map[string]string `json:"labels,omitempty"`
+	Target     map[string]any    `json:"target,omitempty"` // what the target tells of itself
+	Inputs     []FileDigest      `json:"inputs,omitempty"`
+	Files      []FileDigest      `json:"files"`
+	Epoch      string            `json:"epoch,omitempty"`
+	ExpiresAt  *time.Time        `json:"expires_at,omitempty"`
+	// Run is what validity is judged on; null for other folders.
+	Run *RunFacts `json:"run,omitempty"`
+	// Invariants are values measured before and after a rescale.
+	Invariants []Invariant `json:"invariants,omitempty"`
+	Notes      []string    `json:"notes,omitempty"`
+}
+
+// RunFacts are the facts of a run that its validity is judged on.
+type RunFacts struct {
+	Scheduled  int64 `json:"scheduled"`
+	Sent       int64 `json:"sent"`
+	DurationUs int64 `json:"duration_us"` // length of the schedule, the last arrival's minute included
+	WarmupUs   int64 `json:"warmup_us"`
+	// Invalid lists the reasons that replay itself found (own CPU, descriptors, in-flight cap, contradictions).
+	Invalid []string `json:"invalid"`
+	// MaxInflightReached is true when --max-inflight delayed a send.
+	MaxInflightReached bool    `json:"max_inflight_reached"`
+	CPUMaxShare        float64 `json:"cpu_max_share"`     // worst 5 s share of own cores, 0 in virtual time
+	OutputMode         string  `json:"output_mode"`       // natural | pinned | forced_tokens
+	Stopped            string  `json:"stopped,omitempty"` // duration | count | signal | fail_fast | abort
+	UnknownOutput      int64   `json:"unknown_output"`    // rows that were sent with the class median
+}
+
+// Invariant is one measured law of a rescale.
+type Invariant struct {
+	Name   string  `json:"name"`
+	Before float64 `json:"before"`
+	After  float64 `json:"after"`
+	Limit  string  `json:"limit"`
+	Held   bool    `json:"held"`
+	Judged bool    `json:"judged"` // false: reported only ("too small")
+}
+
+// EngineEvent is something that happened to one request inside an engine in virtual time.
+type EngineEvent struct {
+	ID        int64  // as given at submission
+	AtNs      int64  // virtual time since the schedule's zero
+	Tokens    int32  // output tokens of this event; 0 = none
+	Reasoning bool   // the tokens are reasoning
+	Done      bool   // the request has ended
+	Status    string // Result… constant, set when Done
+	HTTP      int32  // HTTP status that a server would answer, set when Done
+	// Usage and server-side times, set when Done.
+	InputTokens, OutputTokens, CachedTokens int32
+	QueueNs, PrefillNs                      int64
+	Target                                  int32 // replica
+}

@@ -1,0 +1,75 @@
+// Package schemas holds every table that tailgate writes as a Go row type: the struct tags are the Parquet
+// schema, the doc comments are the column dictionary. It also holds the few words that stages exchange
+// (footer keys, closed enumerations, run manifests, engine events).
+//
+// It is not a place for logic: stages import it and meet in its types and in files.
+//
+// Conventions. Columns are snake_case with a unit suffix (_us, _tokens). Pointer fields are nullable and null
+// means "not known" or "does not apply", never zero. Wall times are TIMESTAMP(us, UTC); inside a run every
+// *_us column is INT64 microseconds since the schedule's zero. Ids are INT64, never unsigned.
+package schemas
+
+// Definition names the metric definitions that a result was measured under.
+const Definition = "tailgate/1"
+
+// Footer keys, present in every Parquet file that tailgate writes.
+const (
+	KeySchema     = "tailgate.schema"
+	KeyVersion    = "tailgate.schema_version"
+	KeyTool       = "tailgate.tool_version"
+	KeyDefinition = "tailgate.definition"
+	KeySeed       = "tailgate.seed"
+	KeyBlockSize  = "tailgate.block_size"
+	KeyTokenizer  = "tailgate.tokenizer"
+	KeyEpoch      = "tailgate.epoch"
+	KeyInputs     = "tailgate.inputs_sha256"
+)
+
+// Table names and versions as written to KeySchema and KeyVersion. Readers accept every earlier version.
+const (
+	TableRequests = "requests"
+	TableSegment  = "segment"
+	TableTrace    = "trace"
+	TableResults  = "results"
+	TableRuns     = "runs"
+	TableBuckets  = "buckets"
+	TableVerdicts = "verdicts"
+
+	TableProfileMeta       = "profile_meta"
+	TableProfileRate       = "profile_rate"
+	TableProfileIAT        = "profile_iat"
+	TableProfileIATFit     = "profile_iat_fit"
+	TableProfileDispersion = "profile_dispersion"
+	TableProfileLength     = "profile_length"
+	TableProfileSession    = "profile_session"
+	TableProfileHitCurve   = "profile_hit_curve"
+
+	Version = "1"
+)
+
+// Footer is the provenance that every file carries. Empty fields are written as empty strings, so that a
+// reader can tell "none" from "not written by tailgate".
+type Footer struct {
+	Schema    string
+	Tool      string
+	Seed      string
+	BlockSize string
+	Tokenizer string
+	Epoch     string
+	Inputs    string // sha256 over the sorted sha256 of the inputs, hex
+}
+
+// Map returns the footer as Parquet key-value metadata.
+func (f Footer) Map() map[string]string {
+	return map[string]string{
+		KeySchema:     f.Schema,
+		KeyVersion:    Version,
+		KeyTool:       f.Tool,
+		KeyDefinition: Definition,
+		KeySeed:       f.Seed,
+		KeyBlockSize:  f.BlockSize,
+		KeyTokenizer:  f.Tokenizer,
+		KeyEpoch:      f.Epoch,
+		KeyInputs:     f.Inputs,
+	}
+}

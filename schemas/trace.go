@@ -1,0 +1,28 @@
+package schemas
+
+// TraceRow is one request to send: a row of the timed trace.
+type TraceRow struct {
+	Row         int64 `parquet:"row,delta"`          // 0-based, in send order
+	SourceRow   int64 `parquet:"source_row"`         // row of the trace that this one came from
+	Copy        int32 `parquet:"copy"`               // 0 = the original, q = its q-th copy by rescaling
+	ScheduledUs int64 `parquet:"scheduled_us,delta"` // since the schedule's zero
+
+	Tenant  *string `parquet:"tenant,optional,dict"`
+	Class   *string `parquet:"class,optional,dict"`
+	Session *string `parquet:"session,optional,dict"`
+	Turn    int32   `parquet:"turn"`            // from 0
+	Parent  *int64  `parquet:"parent,optional"` // row that this turn follows; null = first turn or none
+
+	InputTokens int32 `parquet:"input_tokens"`
+	// OutputTokens is null when the request failed or its length is not known.
+	OutputTokens *int32 `parquet:"output_tokens,optional"`
+	// HashIDs has ⌈input_tokens/block_size⌉ ids; null = prompt not known, empty = no prompt.
+	HashIDs []int64 `parquet:"hash_ids,optional,list"`
+
+	Model  *string `parquet:"model,optional,dict"`
+	Stream *bool   `parquet:"stream,optional"`      // null = streamed
+	Status *string `parquet:"status,optional,dict"` // status in the log, null = ok
+}
+
+// RowBytes estimates the row's size in memory, in bytes.
+func (r *TraceRow) RowBytes() int { return 160 + 8*len(r.HashIDs) }
