@@ -1,0 +1,8 @@
+// Package stats holds the few statistics that verdicts rest on, each from its published method: nearest-rank
+// quantiles by selection, exact binomial bounds, the autocorrelation time of a series, a robust slope, and
+// the distance between two samples.
+//
+// It is not a statistics library: nothing is here that no stage uses, and nothing knows of requests or rules.
+// Slices of numbers go in, numbers come out. Functions are pure except Select, which reorders its argument;
+// NaN is never a valid input.
+package stats
