@@ -1,0 +1,28 @@
+package schemas
+
+// Table names one table and its row type.
+type Table struct {
+	Name string
+	Row  any // zero value of the row type
+}
+
+// Tables lists every table that tailgate writes, in the order of the documentation.
+func Tables() []Table {
+	return []Table{
+		{TableRequests, Request{}},
+		{TableSegment, Request{}},
+		{TableTrace, TraceRow{}},
+		{TableResults, Result{}},
+		{TableRuns, Run{}},
+		{TableBuckets, Bucket{}},
+		{TableVerdicts, Verdict{}},
+		{TableProfileMeta, ProfileMeta{}},
+		{TableProfileRate, ProfileRate{}},
+		{TableProfileIAT, ProfileIAT{}},
+		{TableProfileIATFit, ProfileIATFit{}},
+		{TableProfileDispersion, ProfileDispersion{}},
+		{TableProfileLength, ProfileLength{}},
+		{TableProfileSession, ProfileSession{}},
+		{TableProfileHitCurve, ProfileHitCurve{}},
+	}
+}
