@@ -1,10 +1,6 @@
 package stats
 
-import (
-	"math"
-
-	"gonum.org/v1/gonum/mathext"
-)
+import "gonum.org/v1/gonum/mathext"
 
 // Upper returns the one-sided upper bound of a share that was seen as v in n trials, exact in the sense of
 // Clopper and Pearson (1934): BetaInv(conf; n·v+1, n−n·v). n need not be whole, so that an effective number
@@ -14,7 +10,7 @@ func Upper(n, v, conf float64) float64 {
 	if n <= 0 || misses <= 0 {
 		return 1
 	}
-	return betaInv(hits+1, misses, conf)
+	return mathext.InvRegIncBeta(hits+1, misses, conf)
 }
 
 // Lower returns the one-sided lower bound of the share: BetaInv(1−conf; n·v, n−n·v+1). It is 0 when n is 0
@@ -24,25 +20,8 @@ func Lower(n, v, conf float64) float64 {
 	if n <= 0 || hits <= 0 {
 		return 0
 	}
-	return betaInv(hits, misses+1, 1-conf)
+	return mathext.InvRegIncBeta(hits, misses+1, 1-conf)
 }
-
-// betaInv inverts the regularised incomplete beta function by bisection on the logit scale, which holds for
-// every a, b > 0 and any tail, to a relative error below 1e-12.
-func betaInv(a, b, p float64) float64 {
-	lo, hi := -700.0, 40.0 // logit of 1e-304 and of 1−4e-18
-	for range 80 {
-		mid := (lo + hi) / 2
-		if mathext.RegIncBeta(a, b, logistic(mid)) < p {
-			lo = mid
-		} else {
-			hi = mid
-		}
-	}
-	return logistic((lo + hi) / 2)
-}
-
-func logistic(t float64) float64 { return 1 / (1 + math.Exp(-t)) }
 
 // TrialsForUpper returns the smallest number of trials at which a share seen as v has an upper bound of at
 // most limit, and false when no number of trials reaches it (v >= limit).
