@@ -1,0 +1,123 @@
+package parquetio
+
+import (
+	"context"
+
+	"github.com/apache/arrow-go/v18/parquet"
+	"github.com/apache/arrow-go/v18/parquet/file"
+	"github.com/apache/arrow-go/v18/parquet/schema"
+)
+
+// Dict gives words small codes in order of first sight. The zero value is empty and ready.
+type Dict struct {
+	Words []string // Words[code]
+	codes map[string]int32
+	last  int32
+}
+
+// Code returns the code of word, giving out a new one at first sight.
+func (d *Dict) Code(word []byte) int32 {
+	if len(d.Words) > 0 && d.Words[d.last] == string(word) {
+		return d.last // columns of labels have long runs
+	}
+	code, ok := d.codes[string(word)]
+	if !ok {
+		if d.codes == nil {
+			d.codes = map[string]int32{}
+		}
+		code = int32(len(d.Words))
+		d.Words = append(d.Words, string(word))
+		d.codes[d.Words[code]] = code
+	}
+	d.last = code
+	return code
+}
+
+// Lookup returns the code of word, and false when it was never seen.
+func (d *Dict) Lookup(word string) (int32, bool) {
+	code, ok := d.codes[word]
+	return code, ok
+}
+
+// Int32Lists scans a column of lists of INT32. lengths holds one entry a row, −1 for a null list; values holds
+// the elements of these rows one after the other. Null elements are left out.
+func (c *Columns) Int32Lists(ctx context.Context, name string, visit func(lengths, values []int32) error) error {
+	return c.scan(ctx, name, 1, func(rd file.ColumnChunkReader, col *schema.Column) error {
+		ints, ok := rd.(*file.Int32ColumnChunkReader)
+		if !ok {
+			return wrongType(rd, "lists of INT32")
+		}
+		l := lists{full: col.MaxDefinitionLevel()}
+		if c.r.MetaData().Schema.ColumnRoot(c.leaf(name)).RepetitionType() == parquet.Repetitions.Optional {
+			l.empty = 1
+		}
+		return l.run(ctx, ints, visit)
+	})
+}
+
+// lists cuts the levels of a chunk in whole rows; a row may cross batches, so the open one is carried over.
+type lists struct {
+	full, empty int16 // definition levels of a value and of an empty list; below empty the list is null
+	lengths     []int32
+	values      []int32
+}
+
+func (l *lists) run(ctx context.Context, rd *file.Int32ColumnChunkReader, visit func(lengths, values []int32) error) error {
+	buf, defs, reps := make([]int32, columnBatch), make([]int16, columnBatch), make([]int16, columnBatch)
+	for rd.HasNext() {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		levels, packed, err := rd.ReadBatch(columnBatch, buf, defs, reps)
+		if err != nil {
+			return err
+		}
+		if levels == 0 {
+			break
+		}
+		l.add(defs[:levels], reps[:levels], buf[:packed])
+		if err := l.flush(1, visit); err != nil {
+			return err
+		}
+	}
+	if err := rd.Err(); err != nil {
+		return err
+	}
+	return l.flush(0, visit)
+}
+
+// add appends the levels of one batch; a repetition level of 0 starts a row.
+func (l *lists) add(defs, reps []int16, packed []int32) {
+	for i, def := range defs {
+		if reps[i] == 0 {
+			first := int32(0)
+			if def < l.empty {
+				first = -1
+			}
+			l.lengths = append(l.lengths, first)
+		}
+		if def == l.full {
+			l.lengths[len(l.lengths)-1]++
+			l.values = append(l.values, packed[0])
+			packed = packed[1:]
+		}
+	}
+}
+
+// flush visits all rows but the last keep ones.
+func (l *lists) flush(keep int, visit func(lengths, values []int32) error) error {
+	rows := len(l.lengths) - keep
+	if rows <= 0 {
+		return nil
+	}
+	n := len(l.values)
+	for _, open := range l.lengths[rows:] {
+		n -= int(max(open, 0))
+	}
+	if err := visit(l.lengths[:rows], l.values[:n]); err != nil {
+		return err
+	}
+	l.lengths = append(l.lengths[:0], l.lengths[rows:]...)
+	l.values = append(l.values[:0], l.values[n:]...)
+	return nil
+}
