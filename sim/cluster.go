@@ -1,0 +1,175 @@
+package sim
+
+import (
+	"math"
+	"time"
+
+	"tailgate/schemas"
+)
+
+// Cluster is a number of replicas behind a router in virtual time. It has no clock: the caller tells the time,
+// which must not go back. It is not for concurrent use.
+//
+// A step of a replica starts when the one before ends, or when a request finds the replica idle, and takes in
+// the requests submitted by then. The steps of one instant are formed at the first call of Next, or at the first
+// call with a later time, so submit all arrivals of an instant before asking for Next.
+type Cluster struct {
+	cfg      Config
+	replicas []replica
+	turn     int // round-robin position
+	// refused are the ends of requests that no replica took in, in order of time.
+	refused []schemas.EngineEvent
+}
+
+// replica is one engine. finish ends the step, or emits the token, that next announced.
+type replica interface {
+	submit(now int64, r *request)
+	cancel(now int64, r *request)
+	begin(before int64)
+	next() (at int64, ok bool)
+	finish(emit func(schemas.EngineEvent))
+	inFlight() int
+	stats() ReplicaStats
+}
+
+// NewCluster builds a cluster with empty caches. It returns every fault of c.
+func NewCluster(c Config) (*Cluster, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	c = c.withDefaults()
+	cl := &Cluster{cfg: c, replicas: make([]replica, c.Replicas)}
+	for i := range cl.replicas {
+		slow := 1.0
+		if c.Faults.SlowFactor > 0 && c.Faults.SlowReplica == i {
+			slow = c.Faults.SlowFactor
+		}
+		if c.Service > 0 {
+			cl.replicas[i] = newFixedEngine(c, slow)
+		} else {
+			cl.replicas[i] = newStepper(c, slow)
+		}
+	}
+	return cl, nil
+}
+
+// Config returns the configuration in effect, defaults filled in.
+func (c *Cluster) Config() Config { return c.cfg }
+
+// Submit hands row to the router at the given time; Advance must have been called with it. The prompt is
+// row.InputTokens long (0 counts as 1); its whole blocks of Config.BlockSize tokens are named by row.HashIDs and
+// may be cached and hit, the rest is the row's own. Null hash ids: all of it is. Null OutputTokens count as 1.
+// The row is not kept.
+//
+// A prompt that does not fit into MaxModelLen or into the KV memory together with its output, and a request that
+// a fault refuses, end at once with an event; each event's ID is id.
+func (c *Cluster) Submit(at time.Duration, id int64, row *schemas.TraceRow) {
+	r := &request{id: id, prompt: max(1, row.InputTokens), output: 1, streamed: row.Stream == nil || *row.Stream}
+	if row.OutputTokens != nil {
+		r.output = max(1, *row.OutputTokens)
+	}
+	whole := min(len(row.HashIDs), int(r.prompt)/c.cfg.BlockSize)
+	r.block, r.keys = int32(c.cfg.BlockSize), traceKeys(c.cfg.Seed, row.HashIDs[:whole])
+	if status, http := c.enqueue(int64(at), r); status != "" {
+		c.refused = append(c.refused, r.end(int64(at), status, http))
+	}
+}
+
+// enqueue routes r and queues it, or returns the status and HTTP status that it is refused with.
+func (c *Cluster) enqueue(at int64, r *request) (status string, http int32) {
+	for _, e := range c.replicas {
+		e.begin(at)
+	}
+	r.arrived, r.scheduled = at, -1
+	r.replica = c.route()
+	c.cfg.Faults.strike(c.cfg.Seed, r)
+	switch {
+	case r.fail == fail503 || r.fail == fail429:
+		return r.failStatus(), r.failHTTP()
+	case !c.fits(r):
+		return schemas.ResultHTTPError, 400
+	}
+	c.replicas[r.replica].submit(at, r)
+	return "", 0
+}
+
+// fits tells whether r can ever be served.
+func (c *Cluster) fits(r *request) bool {
+	total := int64(r.prompt) + int64(r.output)
+	if total > int64(c.cfg.MaxModelLen) {
+		return false
+	}
+	e, ok := c.replicas[r.replica].(*stepper)
+	return !ok || e.kv.pagesFor(r, int32(total)) <= e.kv.total
+}
+
+// route picks a replica and moves the round-robin position on.
+func (c *Cluster) route() int32 {
+	n, first := len(c.replicas), c.turn
+	c.turn = (first + 1) % n
+	best := first
+	if c.cfg.Router == LeastInFlight {
+		for i := 1; i < n; i++ {
+			if j := (first + i) % n; c.replicas[j].inFlight() < c.replicas[best].inFlight() {
+				best = j
+			}
+		}
+	}
+	return int32(best)
+}
+
+// Next returns when the next event or step end is due; ok is false when nothing is left to do.
+func (c *Cluster) Next() (at time.Duration, ok bool) {
+	i, due := c.earliest(math.MaxInt64)
+	return time.Duration(due), i != none
+}
+
+// none and fromRefused are what earliest returns beside replica indexes.
+const (
+	none        = -1
+	fromRefused = -2
+)
+
+// earliest forms the steps that start before the given time and returns whose event is due first: refusals go
+// before replicas of the same instant, and these by index.
+func (c *Cluster) earliest(before int64) (who int, due int64) {
+	who = none
+	if len(c.refused) > 0 {
+		who, due = fromRefused, c.refused[0].AtNs
+	}
+	for i, e := range c.replicas {
+		e.begin(before)
+		if at, ok := e.next(); ok && (who == none || at < due) {
+			who, due = i, at
+		}
+	}
+	return who, due
+}
+
+// Advance runs the cluster up to and including now and emits the events of that time in order: by time, then
+// refusals, then by replica, then by admission. emit must not call the cluster.
+func (c *Cluster) Advance(now time.Duration, emit func(schemas.EngineEvent)) {
+	for {
+		switch who, due := c.earliest(int64(now)); {
+		case who == none || due > int64(now):
+			return
+		case who == fromRefused:
+			ev := c.refused[0]
+			if c.refused = c.refused[1:]; len(c.refused) == 0 {
+				c.refused = nil
+			}
+			emit(ev)
+		default:
+			c.replicas[who].finish(emit)
+		}
+	}
+}
+
+// Stats returns the gauges and counters of each replica.
+func (c *Cluster) Stats() []ReplicaStats {
+	s := make([]ReplicaStats, len(c.replicas))
+	for i, e := range c.replicas {
+		s[i] = e.stats()
+	}
+	return s
+}

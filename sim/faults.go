@@ -1,0 +1,73 @@
+package sim
+
+import (
+	"net/http"
+
+	"tailgate/internal/rng"
+	"tailgate/schemas"
+)
+
+// failure is what a fault does to a request that the engine takes in.
+type failure uint8
+
+const (
+	failNone failure = iota
+	fail503
+	fail429
+	failErrorEvent
+	failCut
+)
+
+// Names of the counter-based draws: which fault, and after how many tokens.
+const (
+	drawFault = 0x6661756c74 + iota
+	drawFaultAt
+)
+
+// strike decides the fault of r from the seed and r's id alone.
+func (f *Faults) strike(seed uint64, r *request) {
+	u := rng.Float(seed, drawFault, uint64(r.id))
+	for _, s := range [...]struct {
+		share float64
+		kind  failure
+	}{{f.HTTP503, fail503}, {f.HTTP429, fail429}, {f.ErrorEvent, failErrorEvent}, {f.Cut, failCut}} {
+		if u < s.share {
+			r.fail = s.kind
+			r.failAt = int32(rng.Hash(seed, drawFaultAt, uint64(r.id)) % uint64(r.output))
+			return
+		}
+		u -= s.share
+	}
+}
+
+// failStatus and failHTTP tell how a client sees the fault: a streamed answer has begun with 200, any other
+// has sent nothing yet.
+func (r *request) failStatus() string {
+	switch {
+	case r.fail == fail503 || r.fail == fail429:
+		return schemas.ResultRateLimited
+	case r.fail == failErrorEvent && r.streamed:
+		return schemas.ResultErrorEvent
+	case r.fail == failErrorEvent:
+		return schemas.ResultHTTPError
+	case r.streamed:
+		return schemas.ResultTruncated
+	default:
+		return schemas.ResultReset
+	}
+}
+
+func (r *request) failHTTP() int32 {
+	switch {
+	case r.fail == fail503:
+		return http.StatusServiceUnavailable
+	case r.fail == fail429:
+		return http.StatusTooManyRequests
+	case r.streamed:
+		return http.StatusOK
+	case r.fail == failErrorEvent:
+		return http.StatusInternalServerError
+	default:
+		return 0
+	}
+}

@@ -1,0 +1,122 @@
+package sim
+
+import "tailgate/schemas"
+
+// request is one request inside the engine. Times are ns since the schedule's zero.
+type request struct {
+	id             int64
+	arrived        int64
+	prompt, output int32    // tokens asked for, both at least 1
+	keys           []uint64 // chain keys of the whole prompt blocks that may be shared
+	block          int32    // tokens of a key's block
+	streamed       bool
+	fail           failure
+	failAt         int32 // tokens that come before the failure
+	replica        int32
+
+	place     place
+	scheduled int64 // first scheduled; -1 before
+	first     int64 // first token
+	cached    int32 // tokens that the first lookup found
+
+	// State of the step model.
+	nodes     []int32 // cache nodes held, those of the first len(nodes) keys
+	pages     int32   // KV pages held beside the nodes
+	computed  int32   // tokens in KV
+	generated int32   // tokens emitted; kept over a preemption
+	chunk     int32   // tokens of the step under way
+	decoding  bool    // the prompt, and after a preemption the tokens so far, are in KV
+}
+
+type place uint8
+
+const (
+	waiting place = iota
+	running
+	gone
+)
+
+// left returns the tokens that must be computed before the next token comes out: 1 when decoding.
+func (r *request) left() int32 { return r.prompt + r.generated - r.computed }
+
+// token returns the event of one more output token at the given time and notes it in r. The last one ends r.
+func (r *request) token(at int64) schemas.EngineEvent {
+	if r.fail != failNone && r.generated == r.failAt {
+		return r.end(at, r.failStatus(), r.failHTTP())
+	}
+	if r.generated == 0 {
+		r.first = at
+	}
+	r.generated++
+	if r.generated == r.output {
+		ev := r.end(at, schemas.ResultOK, 200)
+		ev.Tokens = 1
+		return ev
+	}
+	return schemas.EngineEvent{ID: r.id, AtNs: at, Tokens: 1, Target: r.replica}
+}
+
+// end returns the event that ends r.
+func (r *request) end(at int64, status string, http int32) schemas.EngineEvent {
+	ev := schemas.EngineEvent{ID: r.id, AtNs: at, Done: true, Status: status, HTTP: http, Target: r.replica,
+		InputTokens: r.prompt, OutputTokens: r.generated, CachedTokens: r.cached}
+	if r.scheduled >= 0 {
+		ev.QueueNs = r.scheduled - r.arrived
+		if r.generated > 0 {
+			ev.PrefillNs = r.first - r.scheduled
+		}
+	}
+	return ev
+}
+
+// deque is a queue that preempted requests re-enter at the front.
+type deque struct {
+	ring []*request // length a power of two
+	head int
+	n    int
+}
+
+func (q *deque) len() int { return q.n }
+
+func (q *deque) front() *request { return q.ring[q.head] }
+
+func (q *deque) pushBack(r *request) {
+	q.grow()
+	q.ring[(q.head+q.n)&(len(q.ring)-1)] = r
+	q.n++
+}
+
+func (q *deque) pushFront(r *request) {
+	q.grow()
+	q.head = (q.head - 1) & (len(q.ring) - 1)
+	q.ring[q.head] = r
+	q.n++
+}
+
+func (q *deque) popFront() *request {
+	r := q.ring[q.head]
+	q.ring[q.head] = nil
+	q.head = (q.head + 1) & (len(q.ring) - 1)
+	q.n--
+	return r
+}
+
+// remove takes r out, wherever it stands, keeping the order of the others.
+func (q *deque) remove(r *request) {
+	for n := q.n; n > 0; n-- {
+		if x := q.popFront(); x != r {
+			q.pushBack(x)
+		}
+	}
+}
+
+func (q *deque) grow() {
+	if q.n < len(q.ring) {
+		return
+	}
+	ring := make([]*request, max(16, 2*len(q.ring)))
+	for i := range q.n {
+		ring[i] = q.ring[(q.head+i)&(len(q.ring)-1)]
+	}
+	q.ring, q.head = ring, 0
+}
