@@ -8,12 +8,11 @@ import (
 	"testing"
 )
 
-// Path returns the path of name inside the folder ../shared of the checkout, or skips the test.
-func Path(t testing.TB, name string) string {
-	t.Helper()
+// Dir is the folder ../shared of the checkout, "" when there is none.
+func Dir() string {
 	dir, err := os.Getwd()
 	if err != nil {
-		t.Fatal(err)
+		return ""
 	}
 	for {
 		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
@@ -21,12 +20,22 @@ func Path(t testing.TB, name string) string {
 		}
 		up := filepath.Dir(dir)
 		if up == dir {
-			t.Skip("no checkout around this test")
+			return ""
 		}
 		dir = up
 	}
-	path := filepath.Join(filepath.Dir(dir), "shared", name)
-	if _, err := os.Stat(path); err != nil {
+	shared := filepath.Join(filepath.Dir(dir), "shared")
+	if _, err := os.Stat(shared); err != nil {
+		return ""
+	}
+	return shared
+}
+
+// Path returns the path of name inside the folder ../shared of the checkout, or skips the test.
+func Path(t testing.TB, name string) string {
+	t.Helper()
+	path := filepath.Join(Dir(), name)
+	if _, err := os.Stat(path); Dir() == "" || err != nil {
 		t.Skipf("%s is not beside this checkout", name)
 	}
 	return path
