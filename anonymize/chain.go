@@ -1,0 +1,116 @@
+package anonymize
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"hash"
+	"strconv"
+
+	"tailgate/internal/fault"
+)
+
+// Domain bytes between the previous chain value and the tokens of a block.
+const (
+	fullBlock    = 0x00
+	partialBlock = 0x01
+)
+
+// Scope is what two prompts must have in common, beside their tokens, to share blocks. Empty fields are
+// values like any other.
+type Scope struct {
+	Model     string // served model
+	Adapter   string // LoRA adapter
+	CacheSalt string // the engine's cache_salt
+	Tenant    string // "" unless sharing is looked at inside tenants only
+	Tokenizer string // id of the tokenizer, for example "chars4/1"
+	BlockSize int    // tokens per block, at least 1
+}
+
+// BlockChain computes the ids of one prompt's token blocks:
+//
+//	c_0 = HMAC-SHA256(K, "v1", model, adapter, cache_salt, tenant, tokenizer, block size in decimal)
+//	c_i = HMAC-SHA256(K, c_{i-1} | 0x00 | tokens)     for full blocks, i from 1
+//	tail = HMAC-SHA256(K, c_n | 0x01 | tokens)        for a partial last block
+//	id  = the first 8 bytes of c_i, big-endian, top bit cleared
+//
+// The fields of c_0 are each written as u32le byte length | UTF-8 bytes, tokens as u32le. All 32 bytes of c_i
+// are carried, so that a collision of two ids does not merge what follows them. It is not safe for
+// concurrent use.
+type BlockChain struct {
+	mac   hash.Hash
+	size  int
+	state [sha256.Size]byte
+	sum   []byte // result of the last HMAC
+	buf   []byte // message of one HMAC
+}
+
+// NewBlockChain returns a chain under a 32-byte key. Start must be called before Append.
+func NewBlockChain(key []byte) (*BlockChain, error) {
+	if len(key) != keySize {
+		return nil, fault.Mark(fmt.Errorf("starting a block chain: the key has %d bytes, %d are needed", len(key), keySize), fault.Key, "")
+	}
+	return newBlockChain(key), nil
+}
+
+func newBlockChain(key []byte) *BlockChain {
+	return &BlockChain{mac: hmac.New(sha256.New, key), sum: make([]byte, 0, sha256.Size)}
+}
+
+// Start begins a new prompt. s.BlockSize below 1 counts as DefaultBlockSize.
+func (c *BlockChain) Start(s Scope) {
+	c.size = s.BlockSize
+	if c.size < 1 {
+		c.size = DefaultBlockSize
+	}
+	b := c.buf[:0]
+	for _, field := range [...]string{"v1", s.Model, s.Adapter, s.CacheSalt, s.Tenant, s.Tokenizer} {
+		b = binary.LittleEndian.AppendUint32(b, uint32(len(field)))
+		b = append(b, field...)
+	}
+	var digits [20]byte
+	decimal := strconv.AppendInt(digits[:0], int64(c.size), 10)
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(decimal)))
+	c.buf = append(b, decimal...)
+	c.hash()
+	copy(c.state[:], c.sum)
+}
+
+// Append adds the ids of the next tokens to ids. Tokens after the last full block make a partial tail, which
+// gets an id of its own and is not carried: a later call goes on from the last full block.
+func (c *BlockChain) Append(ids []int64, tokens []uint32) []int64 {
+	for len(tokens) >= c.size {
+		ids = append(ids, c.block(fullBlock, tokens[:c.size]))
+		copy(c.state[:], c.sum)
+		tokens = tokens[c.size:]
+	}
+	if len(tokens) > 0 {
+		ids = append(ids, c.block(partialBlock, tokens))
+	}
+	clear(c.buf[:cap(c.buf)])
+	return ids
+}
+
+func (c *BlockChain) block(domain byte, tokens []uint32) int64 {
+	b := append(c.buf[:0], c.state[:]...)
+	b = append(b, domain)
+	for _, t := range tokens {
+		b = binary.LittleEndian.AppendUint32(b, t)
+	}
+	c.buf = b
+	c.hash()
+	return first63(c.sum)
+}
+
+func (c *BlockChain) hash() {
+	c.mac.Reset()
+	c.mac.Write(c.buf)
+	c.sum = c.mac.Sum(c.sum[:0])
+}
+
+// first63 is the id in a hash: its first 8 bytes, big-endian, top bit cleared, because not every reader of
+// Parquet has unsigned integers.
+func first63(sum []byte) int64 {
+	return int64(binary.BigEndian.Uint64(sum) &^ (1 << 63))
+}

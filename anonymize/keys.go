@@ -1,0 +1,57 @@
+package anonymize
+
+import (
+	"crypto/hkdf"
+	"crypto/sha256"
+)
+
+// keySize is the length of every key and sub-key in bytes.
+const keySize = 32
+
+// Kinds of name that Token and Key know; each has a letter and a sub-key of its own, so that ids of two kinds
+// can never be joined. Other kinds get a sub-key too, and the letter x.
+const (
+	KindTenant  = "tenant"  // t_
+	KindSession = "session" // s_
+	KindRequest = "request" // r_
+	KindModel   = "model"   // m_
+	KindTopic   = "topic"   // k_
+	KindClock   = "clock"   // c_
+	KindUser    = "user"    // u_
+
+	kindBlock = "block"
+)
+
+// Keys are the secrets of one epoch: a key for block ids that lives for one refresh, and the pseudonym key
+// that was in force when that epoch began. They have no exported fields, no text form, and never leave memory.
+type Keys struct {
+	epoch          string
+	pseudonymEpoch string
+	block          [keySize]byte
+	pseudonym      [keySize]byte
+}
+
+// Epoch is the id of the block key's epoch.
+func (k *Keys) Epoch() string { return k.epoch }
+
+// PseudonymEpoch is the id of the epoch whose key makes tokens.
+func (k *Keys) PseudonymEpoch() string { return k.pseudonymEpoch }
+
+// String keeps the bytes out of logs.
+func (k *Keys) String() string { return "keys of epoch " + k.epoch }
+
+// GoString keeps the bytes out of logs.
+func (k *Keys) GoString() string { return k.String() }
+
+// subKey derives the key of one kind: HKDF-SHA256 without salt, info "tailgate/1/<kind>".
+func (k *Keys) subKey(kind string) []byte {
+	secret := k.pseudonym[:]
+	if kind == kindBlock {
+		secret = k.block[:]
+	}
+	key, err := hkdf.Key(sha256.New, secret, nil, "tailgate/1/"+kind, keySize)
+	if err != nil {
+		panic("anonymize: HKDF refused a constant length") // RFC 5869 allows up to 255 hashes
+	}
+	return key
+}
