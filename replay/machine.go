@@ -1,0 +1,270 @@
+package replay
+
+import (
+	"container/heap"
+	"time"
+)
+
+// event is what the machine is told. Times never run backwards.
+type event struct {
+	kind   eventKind
+	row    int           // evEnded: index of the row
+	at     time.Duration // evEnded: when it ended, at most the now of the step
+	reason string        // evStop: why
+}
+
+type eventKind uint8
+
+const (
+	evTick  eventKind = iota // time has passed
+	evEnded                  // a request has ended
+	evStop                   // send nothing more
+)
+
+// send is one request that must leave now.
+type send struct {
+	row       int
+	scheduled time.Duration
+}
+
+// Why a machine stopped (schemas.RunFacts.Stopped).
+const (
+	stopDuration = "duration"
+	stopCount    = "count"
+	stopSignal   = "signal"
+	stopFailFast = "fail_fast"
+	stopAbort    = "abort"
+	stopRecorder = "recorder"
+)
+
+// machine decides what is sent when. It is pure: no clock, no goroutine, no I/O.
+type machine struct {
+	plan        *Plan
+	maxInflight int
+	concurrency int
+	deadline    time.Duration // 0 = none
+	count       int64         // 0 = no limit
+
+	cursor  int       // next row in plan order that waits for its stamp, or for a slot
+	later   dueHeap   // turns=think: turns whose parent has ended
+	waiting []send    // due, held back by the cap; a queue from head
+	head    int       // of waiting
+	free    []send    // closed loop: free slots, scheduled = the instant at which each became free
+	parent  []int32   // turns=think: index of the parent, -1 = none; nil = every row goes by its stamp
+	turns   [][]int32 // turns=think: indices of the turns that follow each row
+	isSent  []bool
+
+	inflight   int
+	sent       int64
+	stopped    string // "" = sending
+	capReached bool
+	out        []send // reused
+}
+
+func newMachine(p *Plan, o *Options) *machine {
+	m := &machine{
+		plan: p, maxInflight: o.MaxInflight, concurrency: o.Concurrency,
+		deadline: o.Duration, count: o.Count, isSent: make([]bool, len(p.Rows)),
+	}
+	for range min(o.Concurrency, len(p.Rows)) {
+		m.free = append(m.free, send{})
+	}
+	if o.Turns == TurnsThink {
+		m.parent = p.parents()
+		m.turns = make([][]int32, len(p.Rows))
+		for i, j := range m.parent {
+			if j >= 0 {
+				m.turns[j] = append(m.turns[j], int32(i))
+			}
+		}
+	}
+	return m
+}
+
+// step tells the machine an event at the instant now and returns what must leave at once, in order. The result
+// is valid until the next step.
+func (m *machine) step(now time.Duration, ev event) []send {
+	m.out = m.out[:0]
+	switch ev.kind {
+	case evEnded:
+		m.inflight--
+		m.follow(ev.row, ev.at)
+		if m.concurrency > 0 {
+			m.free = append(m.free, send{scheduled: ev.at})
+		}
+	case evStop:
+		m.stop(ev.reason)
+	}
+	if m.deadline > 0 && now >= m.deadline {
+		m.stop(stopDuration)
+	}
+	if m.concurrency > 0 {
+		m.fillSlots()
+	} else {
+		m.collectDue(now)
+		m.release()
+	}
+	return m.out
+}
+
+// stop ends sending; the first reason stands. It is no stop when every row has been sent.
+func (m *machine) stop(reason string) {
+	if !m.over() {
+		m.stopped = reason
+	}
+}
+
+// over tells that nothing will be sent any more.
+func (m *machine) over() bool { return m.stopped != "" || m.sent == int64(len(m.plan.Rows)) }
+
+// wake is the next instant at which a tick matters; false = none before a request ends.
+func (m *machine) wake() (time.Duration, bool) {
+	at, ok := time.Duration(0), false
+	if m.over() {
+		return 0, false
+	}
+	if m.concurrency == 0 {
+		at, _, ok = m.next()
+	}
+	if m.deadline > 0 && (!ok || m.deadline < at) {
+		at, ok = m.deadline, true
+	}
+	return at, ok
+}
+
+// follow makes the turns after row due: in think mode a turn goes when its parent has ended, plus the difference
+// of their stamps.
+func (m *machine) follow(row int, ended time.Duration) {
+	if m.turns == nil {
+		return
+	}
+	for _, i := range m.turns[row] {
+		think := stamp(&m.plan.Rows[i]) - stamp(&m.plan.Rows[row])
+		heap.Push(&m.later, send{row: int(i), scheduled: ended + think})
+	}
+}
+
+// fillSlots gives every free slot the next row.
+func (m *machine) fillSlots() {
+	for len(m.free) > 0 && !m.over() {
+		slot := m.free[0]
+		m.free = m.free[1:]
+		slot.row = m.cursor
+		m.cursor++
+		m.emit(slot)
+	}
+}
+
+// next is the earliest instant that a row waits for, by time and then by place in the plan; turn tells that the
+// row is the first of m.later, else it is the one at the cursor.
+func (m *machine) next() (at time.Duration, turn, ok bool) {
+	for m.parent != nil && m.cursor < len(m.plan.Rows) && m.parent[m.cursor] >= 0 {
+		m.cursor++ // becomes due through its parent
+	}
+	byStamp := m.cursor < len(m.plan.Rows)
+	if len(m.later) == 0 {
+		if !byStamp {
+			return 0, false, false
+		}
+		return stamp(&m.plan.Rows[m.cursor]), false, true
+	}
+	first := m.later[0]
+	if byStamp && before(send{row: m.cursor, scheduled: stamp(&m.plan.Rows[m.cursor])}, first) {
+		return stamp(&m.plan.Rows[m.cursor]), false, true
+	}
+	return first.scheduled, true, true
+}
+
+// collectDue moves every row whose instant has come to the queue.
+func (m *machine) collectDue(now time.Duration) {
+	if m.over() {
+		return
+	}
+	for {
+		at, turn, ok := m.next()
+		if !ok || at > now {
+			return
+		}
+		if turn {
+			m.waiting = append(m.waiting, heap.Pop(&m.later).(send))
+			continue
+		}
+		m.waiting = append(m.waiting, send{row: m.cursor, scheduled: at})
+		m.cursor++
+	}
+}
+
+// release sends what is due as far as the cap allows.
+func (m *machine) release() {
+	for m.head < len(m.waiting) && !m.over() {
+		if m.maxInflight > 0 && m.inflight >= m.maxInflight {
+			m.capReached = true
+			return
+		}
+		m.emit(m.waiting[m.head])
+		m.head++
+	}
+	if m.head == len(m.waiting) {
+		m.waiting, m.head = m.waiting[:0], 0
+	}
+}
+
+func (m *machine) emit(s send) {
+	m.isSent[s.row] = true
+	m.inflight++
+	m.sent++
+	m.out = append(m.out, s)
+	if m.sent == m.count {
+		m.stop(stopCount)
+	}
+}
+
+// backlog counts the requests that are due and held back.
+func (m *machine) backlog() int { return len(m.waiting) - m.head }
+
+// unsent calls f for every row that was scheduled and never sent, in plan order. In a closed loop there is none:
+// such a row never had a slot.
+func (m *machine) unsent(f func(send)) {
+	if m.concurrency > 0 {
+		return
+	}
+	due := make(map[int]time.Duration, len(m.later)+m.backlog())
+	for _, s := range m.later {
+		due[s.row] = s.scheduled
+	}
+	for _, s := range m.waiting[m.head:] {
+		due[s.row] = s.scheduled
+	}
+	for i, sent := range m.isSent {
+		if sent {
+			continue
+		}
+		at, ok := due[i]
+		if !ok {
+			at = stamp(&m.plan.Rows[i])
+		}
+		f(send{row: i, scheduled: at})
+	}
+}
+
+// before orders sends by time, then by place in the plan.
+func before(a, b send) bool {
+	if a.scheduled != b.scheduled {
+		return a.scheduled < b.scheduled
+	}
+	return a.row < b.row
+}
+
+// dueHeap is a min-heap by before.
+type dueHeap []send
+
+func (h dueHeap) Len() int           { return len(h) }
+func (h dueHeap) Less(i, j int) bool { return before(h[i], h[j]) }
+func (h dueHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *dueHeap) Push(x any)        { *h = append(*h, x.(send)) }
+func (h *dueHeap) Pop() any {
+	old := *h
+	last := old[len(old)-1]
+	*h = old[:len(old)-1]
+	return last
+}

@@ -1,0 +1,119 @@
+package replay
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"tailgate/internal/fault"
+	"tailgate/schemas"
+)
+
+// Values of Options.Turns.
+const (
+	// TurnsTimestamp sends every turn at its own stamp: a strict open loop.
+	TurnsTimestamp = "timestamp"
+	// TurnsThink sends a turn when its parent has ended, plus the difference of their stamps. A trace does not
+	// tell how long the parent took when it was recorded, so nothing is subtracted: the difference is an upper
+	// bound of the think time, and sessions stretch by the time that the target takes.
+	TurnsThink = "think"
+)
+
+// Values of Options.Output: how the output length is asked for.
+const (
+	// OutputNatural gives the length of the trace as a cap only.
+	OutputNatural = "natural"
+	// OutputPinned asks for exactly the length of the trace, with the end-of-sequence token masked.
+	OutputPinned = "pinned"
+)
+
+// DefaultDrain is how long a real run waits for answers after the last send.
+const DefaultDrain = 10 * time.Minute
+
+// Options say how a plan is sent. The zero value is an open loop to the end of the plan.
+type Options struct {
+	// MaxInflight caps the requests in flight in open loop; 0 = no cap. Requests over it wait visibly (their
+	// lag counts), and a run that reached it is invalid.
+	MaxInflight int
+	// Concurrency is the number of slots of a closed loop, in which stamps are ignored; 0 = open loop.
+	Concurrency int
+	// Duration stops sending: no send at or after it. 0 = to the end of the plan.
+	Duration time.Duration
+	// Count stops after so many sends. 0 = no limit.
+	Count int64
+	// Turns is TurnsTimestamp (also "") or TurnsThink. In both, the turns after a failed one are sent all the
+	// same and counted in Summary.AfterFailedTurn.
+	Turns string
+	// Drain is how long to wait for answers after the last send; what is unfinished then ends as timeout.
+	// 0 = DefaultDrain in real time, no limit in virtual time.
+	Drain time.Duration
+	// FailFast is asked after each result; true stops sending. Calls do not overlap. nil = never.
+	FailFast func(*schemas.Result) bool
+	// OnProgress is called once a second of a real run, from one goroutine. nil = no.
+	OnProgress func(Progress)
+	// Abort, once closed, ends the requests in flight (status cancelled) and the run. nil = never.
+	Abort <-chan struct{}
+	// Logger, nil = discard. No prompt text is ever logged.
+	Logger *slog.Logger
+	// Output is OutputNatural (also "") or OutputPinned; it is recorded here, the transport acts on it.
+	Output string
+	// Seed is recorded in the log of the run; a replay itself draws nothing.
+	Seed uint64
+	// TTFTLimit is the limit of the gate's ttft rule, 0 = none. A real run warns while it runs when its p99 lag
+	// is over max(5 ms, 2 % of it); analyze judges the rows.
+	TTFTLimit time.Duration
+	// GoTimers dispatches by the timers of the Go runtime, which round up to whole milliseconds when idle,
+	// instead of a locked thread with fine timers. For tests in virtual time.
+	GoTimers bool
+}
+
+// Validate reports every fault. The error is fault.Usage.
+func (o *Options) Validate() error {
+	var errs []error
+	check := func(bad bool, format string, a ...any) {
+		if bad {
+			errs = append(errs, fmt.Errorf(format, a...))
+		}
+	}
+	check(o.MaxInflight < 0, "max-inflight: %d must be >= 0", o.MaxInflight)
+	check(o.Concurrency < 0, "concurrency: %d must be >= 0", o.Concurrency)
+	check(o.Duration < 0, "duration: %v must be >= 0", o.Duration)
+	check(o.Count < 0, "count: %d must be >= 0", o.Count)
+	check(o.Drain < 0, "drain: %v must be >= 0", o.Drain)
+	check(o.TTFTLimit < 0, "ttft limit: %v must be >= 0", o.TTFTLimit)
+	check(o.Concurrency > 0 && o.MaxInflight > 0,
+		"concurrency and max-inflight exclude each other: a closed loop has its cap in the number of slots")
+	check(o.Concurrency > 0 && o.Turns == TurnsThink,
+		"concurrency and turns=think exclude each other: a closed loop sends a row whenever a slot is free")
+	switch o.Turns {
+	case "", TurnsTimestamp, TurnsThink:
+	default:
+		check(true, "turns: %q is not timestamp or think", o.Turns)
+	}
+	switch o.Output {
+	case "", OutputNatural, OutputPinned:
+	default:
+		check(true, "output: %q is not natural or pinned", o.Output)
+	}
+	return fault.Mark(errors.Join(errs...), fault.Usage, "")
+}
+
+// logger returns the injected logger or one that discards.
+func (o *Options) logger() *slog.Logger {
+	if o.Logger == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return o.Logger
+}
+
+// outputMode is Output with its default.
+func (o *Options) outputMode() string {
+	if o.Output == "" {
+		return OutputNatural
+	}
+	return o.Output
+}
+
+// lagLimit is the p99 lag over which a run is invalid.
+func (o *Options) lagLimit() time.Duration { return max(5*time.Millisecond, o.TTFTLimit/50) }

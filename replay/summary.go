@@ -1,0 +1,141 @@
+package replay
+
+import (
+	"fmt"
+	"time"
+
+	"tailgate/schemas"
+)
+
+// Summary is what a run amounts to. The rows hold the rest.
+type Summary struct {
+	schemas.RunFacts
+	// Counts are the results by status; ErrorKinds the failed ones by kind; Targets all sent ones by target.
+	Counts     map[string]int64 `json:"counts"`
+	ErrorKinds map[string]int64 `json:"error_kinds"`
+	Targets    map[string]int64 `json:"targets"`
+	// Unscheduled counts the rows of a closed loop for which no slot became free before a stop.
+	Unscheduled int64 `json:"unscheduled"`
+	// AfterFailedTurn counts turns that were sent although one before them in their session failed.
+	AfterFailedTurn int64 `json:"after_failed_turn"`
+	// OutputTokens is the sum over all results as usage told it.
+	OutputTokens int64 `json:"output_tokens"`
+	// Elapsed is the time from the schedule's zero to the end of the last request.
+	Elapsed time.Duration `json:"elapsed_ns"`
+}
+
+// run is what the two drivers share: the machine, the results, the counts. It is not safe for concurrent use.
+type run struct {
+	plan    *Plan
+	opts    *Options
+	m       *machine
+	rec     *Recorder
+	medians *medians
+	failed  []bool
+	sum     Summary
+}
+
+// newRun checks everything before the first send.
+func newRun(p *Plan, o *Options, rec *Recorder) (*run, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	if err := p.Validate(); err != nil {
+		return nil, err
+	}
+	r := &run{
+		plan: p, opts: o, m: newMachine(p, o), rec: rec, medians: p.medianLengths(),
+		failed: make([]bool, len(p.Rows)),
+		sum: Summary{
+			RunFacts: schemas.RunFacts{
+				DurationUs: p.length().Microseconds(), WarmupUs: p.Warmup.Microseconds(),
+				Invalid: []string{}, OutputMode: o.outputMode(),
+			},
+			Counts: map[string]int64{}, ErrorKinds: map[string]int64{}, Targets: map[string]int64{},
+		},
+	}
+	if p.Warmup > 0 && p.Warmup > p.length() {
+		r.invalid("the warm-up of %v covers the whole schedule of %v: nothing was measured", p.Warmup, p.length())
+	}
+	return r, nil
+}
+
+func (r *run) invalid(format string, a ...any) {
+	r.sum.Invalid = append(r.sum.Invalid, fmt.Sprintf(format, a...))
+}
+
+// call makes the call for one send.
+func (r *run) call(s send) *Call {
+	row := &r.plan.Rows[s.row]
+	if row.OutputTokens == nil && r.medians != nil {
+		filled := *row
+		filled.OutputTokens = r.medians.of(row)
+		row = &filled
+	}
+	c := &Call{
+		ID: int64(s.row), Index: s.row, Row: row, Scheduled: s.scheduled,
+		Phase: schemas.PhaseMeasure, Outcome: NewOutcome(),
+	}
+	if s.scheduled < r.plan.Warmup {
+		c.Phase = schemas.PhaseWarmup
+	}
+	return c
+}
+
+// finish records one result and tells whether it asks to stop sending.
+func (r *run) finish(c *Call, result *schemas.Result) (stop bool) {
+	s := &r.sum
+	s.Scheduled++
+	s.Counts[result.Status]++
+	if result.ErrorKind != nil {
+		s.ErrorKinds[*result.ErrorKind]++
+	}
+	if result.OutputTokens != nil {
+		s.OutputTokens += int64(*result.OutputTokens)
+	}
+	if result.Status != schemas.ResultNotSent {
+		s.Sent++
+		s.Targets[result.Target]++
+		s.Elapsed = max(s.Elapsed, c.Outcome.Closed)
+		if r.plan.Rows[c.Index].OutputTokens == nil {
+			s.UnknownOutput++
+		}
+	}
+	r.failed[c.Index] = result.Status != schemas.ResultOK
+	r.rec.Add(*result)
+	return r.opts.FailFast != nil && r.opts.FailFast(result)
+}
+
+// close records what was never sent and completes the summary.
+func (r *run) close() *Summary {
+	r.m.unsent(func(s send) {
+		c := r.call(s)
+		c.Outcome.Status = schemas.ResultNotSent
+		result := newResult(r.plan.RunID, c)
+		r.finish(c, &result)
+	})
+	s := &r.sum
+	s.Stopped = r.m.stopped
+	s.Unscheduled = int64(len(r.plan.Rows)) - s.Scheduled
+	s.AfterFailedTurn = r.afterFailedTurn()
+	s.MaxInflightReached = r.m.capReached
+	if r.m.capReached {
+		r.invalid("the cap of %d requests in flight was reached: sends waited for it", r.opts.MaxInflight)
+	}
+	if n := s.ErrorKinds[KindDescriptors]; n > 0 {
+		r.invalid("file descriptors ran out for %d requests: raise the limit (ulimit -n)", n)
+	}
+	return s
+}
+
+// afterFailedTurn counts the sent turns behind a failed one of their session.
+func (r *run) afterFailedTurn() (n int64) {
+	after := make([]bool, len(r.plan.Rows))
+	for i, parent := range r.plan.parents() {
+		after[i] = parent >= 0 && (r.failed[parent] || after[parent])
+		if after[i] && r.m.isSent[i] {
+			n++
+		}
+	}
+	return n
+}
