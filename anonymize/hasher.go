@@ -157,7 +157,7 @@ type kindState struct {
 
 // letters are the first letters of tokens. Two kinds never share a sub-key, whatever their letter.
 var letters = map[string]byte{
-	KindTenant: 't', KindSession: 's', KindRequest: 'r', KindModel: 'm', KindTopic: 'k', KindClock: 'c', KindUser: 'u',
+	KindTenant: 't', KindSession: 's', KindRequest: 'r', KindModel: 'm', KindTopic: 'k', KindClock: 'c', KindUser: 'u', KindRecord: 'd',
 }
 
 func (h *Hasher) kind(kind string) *kindKey {

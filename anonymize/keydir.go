@@ -32,9 +32,9 @@ type KeyDir struct{ dir string }
 
 // EpochInfo is what may be told about a key.
 type EpochInfo struct {
-	ID        string
-	Kind      string    // EpochBlock or EpochPseudonym
-	CreatedAt time.Time // UTC
+	ID        string    `json:"id"`
+	Kind      string    `json:"kind"`       // EpochBlock or EpochPseudonym
+	CreatedAt time.Time `json:"created_at"` // UTC
 }
 
 const (
@@ -80,8 +80,7 @@ func InitKeyDir(dir string, now time.Time) (*KeyDir, error) {
 		return nil, err
 	}
 	if newest(epochs, EpochBlock) != nil {
-		return nil, keyFault(fmt.Sprintf("make another epoch with `tailgate keys new-epoch --dir %s`", dir),
-			"making the key folder: %s has keys already", dir)
+		return nil, keyFault(d.newEpochHint(), "making the key folder: %s has keys already", dir)
 	}
 	if _, err := d.NewEpoch(now); err != nil {
 		return nil, err
@@ -173,7 +172,7 @@ func (d *KeyDir) Load(epoch string) (*Keys, error) {
 	if epoch == "" || epoch == "auto" {
 		last := newest(epochs, EpochBlock)
 		if last == nil {
-			return nil, keyFault(fmt.Sprintf("make one with `tailgate keys new-epoch --dir %s`", d.dir), "loading a key: %s has no block key", d.dir)
+			return nil, keyFault(d.newEpochHint(), "loading a key: %s has no block key", d.dir)
 		}
 		epoch = last.ID
 	}
@@ -188,7 +187,7 @@ func (d *KeyDir) Load(epoch string) (*Keys, error) {
 	until := sort.Search(len(epochs), func(i int) bool { return epochs[i].CreatedAt.After(info.CreatedAt) })
 	pseudonym := newest(epochs[:until], EpochPseudonym)
 	if pseudonym == nil {
-		return nil, keyFault("a new epoch makes a new one: `tailgate keys new-epoch`", "loading a key: %s has no pseudonym key for epoch %s", d.dir, epoch)
+		return nil, keyFault(d.newEpochHint(), "loading a key: %s has no pseudonym key for epoch %s", d.dir, epoch)
 	}
 	k.pseudonymEpoch = pseudonym.ID
 	return k, d.read(&k.pseudonym, pseudonym.ID)
@@ -204,6 +203,10 @@ func (d *KeyDir) read(key *[keySize]byte, epoch string) error {
 			"its days take no more rows; ingest them again under a new epoch")
 	}
 	return fault.Mark(err, fault.Key, "`tailgate keys list` prints the epochs")
+}
+
+func (d *KeyDir) newEpochHint() string {
+	return fmt.Sprintf("make a new epoch with `tailgate keys new-epoch --keys %s`", d.dir)
 }
 
 func (d *KeyDir) path(epoch string) string { return filepath.Join(d.dir, epoch+keySuffix) }

@@ -16,7 +16,7 @@ func checkDir(dir string) error {
 	info, err := os.Lstat(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return keyFault(fmt.Sprintf("make it with `tailgate keys init --dir %s`", dir), "opening the key folder: %s is missing", dir)
+		return keyFault(fmt.Sprintf("make it with `tailgate keys init --keys %s`", dir), "opening the key folder: %s is missing", dir)
 	case err != nil:
 		return fault.Mark(fmt.Errorf("opening the key folder: %w", err), fault.Key, "")
 	case info.Mode()&fs.ModeSymlink != 0:

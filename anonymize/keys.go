@@ -18,6 +18,7 @@ const (
 	KindTopic   = "topic"   // k_
 	KindClock   = "clock"   // c_
 	KindUser    = "user"    // u_
+	KindRecord  = "record"  // d_, a dead letter
 
 	kindBlock = "block"
 )

@@ -53,6 +53,9 @@ type renderer struct {
 // render renders p by TemplatePlain.
 func (r *renderer) render(p *prompt.Prompt) {
 	r.buf, r.gap, r.shared = r.buf[:0], false, 0
+	if !p.Full() && p.Intact == 0 {
+		r.stopSharing() // perhaps the tools are what was damaged
+	}
 	for i := range p.Tools {
 		t := &p.Tools[i]
 		r.name('T', t.Name)

@@ -82,14 +82,16 @@ def plain_completion(prompt):
 
 def render(prompt):
     """Return the plain rendering, and where its first gap is (None: it is whole)."""
+    full, intact = prompt["state"] == "full", prompt.get("intact", 0)
     out, gaps = b"", []
+    if not full and intact == 0:
+        gaps.append(0)
     for t in prompt.get("tools", []):
         out += marked(b"T", t["name"].encode())
         out += marked(b"D", t["description"].encode())
         out += marked(b"P", t["parameters"].encode())
-    full = prompt["state"] == "full"
     for i, m in enumerate(prompt.get("messages", [])):
-        if not full and i == prompt.get("intact", 0):
+        if not full and i == intact:
             gaps.append(len(out))
         if plain_completion(prompt):
             out += escape(text_of(m["parts"][0]))
