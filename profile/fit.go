@@ -1,0 +1,209 @@
+package profile
+
+import (
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/optimize"
+	"gonum.org/v1/gonum/stat"
+
+	"tailgate/schemas"
+)
+
+// Clocks, laws and methods of the fits.
+const (
+	ClockRaw   = "raw"   // seconds
+	ClockOp60  = "op60"  // operational time by 60 s counts; one unit = one expected arrival
+	ClockOp300 = "op300" // the same by 300 s counts
+
+	Exponential = "exponential"
+	Gamma       = "gamma"
+	Weibull     = "weibull"
+	LogNormal   = "lognormal"
+
+	MethodMLE     = "mle"
+	MethodMoments = "moments"
+)
+
+// selectMin is the number of gaps from which on a law is chosen; with fewer, the fits stand without a choice.
+const selectMin = 200
+
+// fits fits the laws to the gaps on three clocks: maximum likelihood for each law, and the Gamma shape by
+// moments (1/CV², the "burstiness" of load generators) beside it. The law with the least BIC among the
+// likelihood fits is selected; KS is the effect size. Nothing is fitted below the clock's resolution: a tie is
+// a gap of which the fit knows only that it is below half the resolution.
+func fits(stamps []int64, resolution int64, key schemas.ProfileKey) []schemas.ProfileIATFit {
+	if !observable(stamps, resolution) {
+		return nil
+	}
+	half := float64(resolution) / 2e6
+	meanGap := float64(stamps[len(stamps)-1]) / 1e6 / float64(len(stamps)-1)
+	out := fitClock(ClockRaw, gapsS(stamps), half, key)
+	out = append(out, fitClock(ClockOp60, opGaps(stamps, 60_000_000), half/meanGap, key)...)
+	return append(out, fitClock(ClockOp300, opGaps(stamps, 300_000_000), half/meanGap, key)...)
+}
+
+func fitClock(clock string, gaps []float64, half float64, key schemas.ProfileKey) []schemas.ProfileIATFit {
+	if len(gaps) < 2 {
+		return nil
+	}
+	s := sampleOf(gaps, half)
+	var out []schemas.ProfileIATFit
+	best := -1
+	add := func(f family, method string, p [2]float64) {
+		row, ok := fitRow(s, f, method, p)
+		if !ok {
+			return
+		}
+		row.ProfileKey, row.Clock = key, clock
+		out = append(out, row)
+		if method == MethodMLE && (best < 0 || *row.BIC < *out[best].BIC) {
+			best = len(out) - 1
+		}
+	}
+	for _, f := range families() {
+		if p, ok := f.mle(s); ok {
+			add(f, MethodMLE, p)
+		}
+	}
+	if shape := s.mean * s.mean / s.variance; finite(shape) && shape > 0 {
+		add(gammaFamily(), MethodMoments, [2]float64{shape, s.mean / shape})
+	}
+	if best >= 0 && len(gaps) >= selectMin {
+		out[best].Selected = true
+	}
+	return out
+}
+
+// fitRow measures a law with its parameters against the sample; ok is false when a figure is not finite.
+func fitRow(s *sample, f family, method string, p [2]float64) (schemas.ProfileIATFit, bool) {
+	loglik := s.loglik(f, p)
+	bic := float64(f.params)*math.Log(s.n) - 2*loglik
+	row := schemas.ProfileIATFit{
+		Dist: f.dist, Method: method,
+		P1: val(p[0]), LogLik: val(loglik), BIC: val(bic), KS: val(s.ks(f.cdf(p))),
+	}
+	if f.params > 1 {
+		row.P2 = val(p[1])
+	}
+	return row, row.P1 != nil && (f.params < 2 || row.P2 != nil) && row.LogLik != nil && row.KS != nil
+}
+
+// moments are what the laws need to know of some gaps.
+type moments struct {
+	n, mean, meanLog float64
+	varLog           float64 // divided by n, as the likelihood has it
+}
+
+// sample is a set of gaps on a clock of a known resolution.
+type sample struct {
+	x, w     []float64 // different values above half a step, ascending, and how often each is seen
+	half     float64   // half a step of the clock
+	ties     float64   // gaps below that
+	n, mean  float64   // of all gaps as they are
+	variance float64   // sample variance
+	above    moments   // of the gaps above half a step
+	floored  moments   // of all gaps, ties taken as half a step: where the searches start
+}
+
+func sampleOf(gaps []float64, half float64) *sample {
+	slices.Sort(gaps)
+	s := &sample{half: half}
+	for _, g := range gaps {
+		switch last := len(s.x) - 1; {
+		case g < half:
+			s.ties++
+		case last >= 0 && s.x[last] == g:
+			s.w[last]++
+		default:
+			s.x, s.w = append(s.x, g), append(s.w, 1)
+		}
+	}
+	s.n = float64(len(gaps))
+	s.mean, s.variance = stat.MeanVariance(gaps, nil)
+	s.above = momentsOf(s.x, s.w)
+	s.floored = momentsOf(s.flooredValues())
+	return s
+}
+
+func momentsOf(x, w []float64) moments {
+	var m moments
+	for _, v := range w {
+		m.n += v
+	}
+	if m.n == 0 {
+		return m
+	}
+	logs := make([]float64, len(x))
+	for i, v := range x {
+		logs[i] = math.Log(v)
+		m.mean += w[i] / m.n * v
+		m.meanLog += w[i] / m.n * logs[i]
+	}
+	for i, l := range logs {
+		m.varLog += w[i] / m.n * (l - m.meanLog) * (l - m.meanLog)
+	}
+	return m
+}
+
+// loglik is the log-likelihood: densities of the gaps, and for ties the probability of a gap below half a step.
+func (s *sample) loglik(f family, p [2]float64) float64 {
+	l := 0.0
+	if s.above.n > 0 {
+		l = f.density(s, p)
+	}
+	if s.ties > 0 {
+		l += s.ties * math.Log(f.cdf(p)(s.half))
+	}
+	return l
+}
+
+// refine maximises the likelihood with ties from a start that took them as half a step, by the simplex search of
+// Nelder and Mead (1965). A search that fails keeps the start.
+func (s *sample) refine(f family, start [2]float64) [2]float64 {
+	if s.ties == 0 {
+		return start
+	}
+	at := func(x []float64) (p [2]float64) {
+		for i, v := range x {
+			if p[i] = v; !f.anySign[i] {
+				p[i] = math.Exp(v)
+			}
+		}
+		return p
+	}
+	x := make([]float64, f.params)
+	for i := range x {
+		if x[i] = start[i]; !f.anySign[i] {
+			x[i] = math.Log(start[i])
+		}
+	}
+	problem := optimize.Problem{Func: func(x []float64) float64 {
+		if l := s.loglik(f, at(x)); finite(l) {
+			return -l
+		}
+		return math.MaxFloat64
+	}}
+	settings := &optimize.Settings{MajorIterations: 500, Converger: &optimize.FunctionConverge{Absolute: 1e-6, Iterations: 20}}
+	res, err := optimize.Minimize(problem, x, settings, &optimize.NelderMead{})
+	if err != nil || res.F > -s.loglik(f, start) {
+		return start
+	}
+	return at(res.X)
+}
+
+// ks is the one-sample Kolmogorov–Smirnov distance. The clock rounds, so the law is read half a step above and
+// below each value.
+func (s *sample) ks(cdf func(float64) float64) float64 {
+	d, seen := 0.0, 0.0
+	if s.ties > 0 {
+		seen = s.ties
+		d = math.Abs(cdf(s.half) - seen/s.n)
+	}
+	for i, x := range s.x {
+		d = max(d, math.Abs(cdf(max(x-s.half, 0))-seen/s.n))
+		seen += s.w[i]
+		d = max(d, math.Abs(cdf(x+s.half)-seen/s.n))
+	}
+	return d
+}

@@ -1,0 +1,137 @@
+package profile
+
+import (
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/stat"
+
+	"tailgate/schemas"
+)
+
+const (
+	acfLags    = 10
+	acfMinGaps = 20 // below it an autocorrelation says nothing
+)
+
+// gapStats describes the gaps between the arrivals, in seconds. It gives no row for fewer than two arrivals.
+//
+// The CV, the autocorrelation and the fits are null when the clock's resolution is above the mean gap: such a
+// clock cannot tell the law of the gaps. A quantile below the resolution is null too.
+func gapStats(stamps []int64, resolution int64, key schemas.ProfileKey) []schemas.ProfileIAT {
+	gaps := gapsS(stamps)
+	if len(gaps) == 0 {
+		return nil
+	}
+	row := schemas.ProfileIAT{ProfileKey: key, N: int64(len(gaps)), ACF: []float64{}}
+	zero := 0
+	for _, g := range gaps {
+		if g == 0 {
+			zero++
+		}
+	}
+	mean, sd := stat.MeanStdDev(gaps, nil)
+	row.MeanS, row.ZeroFrac = val(mean), val(float64(zero)/float64(len(gaps)))
+	if observable(stamps, resolution) {
+		row.CVRaw = val(sd / mean)
+		row.CVOp60 = val(cv(opGaps(stamps, 60_000_000)))
+		row.CVOp300 = val(cv(opGaps(stamps, 300_000_000)))
+		row.ACF = autocorrelation(gaps, mean)
+	}
+	slices.Sort(gaps)
+	told := func(p float64) *float64 {
+		x := nearestRank(gaps, p)
+		if math.Round(x*1e6) < float64(resolution) {
+			return nil
+		}
+		return &x
+	}
+	row.MinS, row.P50S, row.P90S, row.P99S, row.MaxS = told(0), told(.5), told(.9), told(.99), told(1)
+	return []schemas.ProfileIAT{row}
+}
+
+// observable tells whether the clock is fine enough for the law of the gaps.
+func observable(stamps []int64, resolution int64) bool {
+	n := len(stamps)
+	return n > 1 && stamps[n-1] >= resolution*int64(n-1)
+}
+
+func gapsS(stamps []int64) []float64 {
+	if len(stamps) < 2 {
+		return nil
+	}
+	out := make([]float64, len(stamps)-1)
+	for i := range out {
+		out[i] = float64(stamps[i+1]-stamps[i]) / 1e6
+	}
+	return out
+}
+
+// nearestRank is x[⌈p·n⌉−1] of sorted values; p = 0 is the minimum.
+func nearestRank(sorted []float64, p float64) float64 {
+	k := int(math.Ceil(p*float64(len(sorted)) - 1e-9))
+	return sorted[max(k, 1)-1]
+}
+
+func cv(x []float64) float64 {
+	mean, sd := stat.MeanStdDev(x, nil)
+	return sd / mean
+}
+
+// autocorrelation returns the lags 1..10 by the usual (biased) estimator; empty when it cannot be told.
+func autocorrelation(x []float64, mean float64) []float64 {
+	if len(x) < acfMinGaps {
+		return []float64{}
+	}
+	var c0 float64
+	for _, v := range x {
+		c0 += (v - mean) * (v - mean)
+	}
+	if c0 == 0 {
+		return []float64{}
+	}
+	out := make([]float64, acfLags)
+	for k := range out {
+		var c float64
+		for i := k + 1; i < len(x); i++ {
+			c += (x[i] - mean) * (x[i-k-1] - mean)
+		}
+		out[k] = c / c0
+	}
+	return out
+}
+
+// opGaps returns the gaps on operational time: Λ(t), the expected number of arrivals until t, piecewise linear
+// through the counts of windows of the given width in µs. On that clock a process whose rate drifts slowly has
+// a constant rate of 1, and what burstiness is left is not the drift's (the time-rescaling theorem; Brown et
+// al. 2002). It needs more than one window; nil otherwise.
+func opGaps(stamps []int64, width int64) []float64 {
+	span := stamps[len(stamps)-1]
+	if span <= width {
+		return nil
+	}
+	windows := int((span + width - 1) / width)
+	counts := make([]float64, windows)
+	at := func(t int64) int { return min(int(t/width), windows-1) }
+	for _, t := range stamps {
+		counts[at(t)]++
+	}
+	before := make([]float64, windows)
+	for i := 1; i < windows; i++ {
+		before[i] = before[i-1] + counts[i-1]
+	}
+	lambda := func(t int64) float64 {
+		i := at(t)
+		start := int64(i) * width
+		length := min(width, span-start)
+		return before[i] + counts[i]*float64(t-start)/float64(length)
+	}
+	out := make([]float64, len(stamps)-1)
+	last := lambda(stamps[0])
+	for i := range out {
+		next := lambda(stamps[i+1])
+		out[i] = next - last
+		last = next
+	}
+	return out
+}

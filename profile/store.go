@@ -1,0 +1,107 @@
+package profile
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"tailgate/internal/fault"
+	"tailgate/internal/parquetio"
+	"tailgate/schemas"
+)
+
+// ext ends the file name of every table; the part before it is the table's name in package schemas.
+const ext = ".parquet"
+
+// Write writes one Parquet file per table into dir, which is created when missing, and returns their digests
+// in the order of the tables. Each file appears whole or not at all; the caller writes the manifest, which
+// makes the folder finished.
+func (p *Profile) Write(dir string, f schemas.Footer) ([]schemas.FileDigest, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("writing the profile: %w", err)
+	}
+	w := tableWriter{dir: dir, footer: f}
+	writeTable(&w, schemas.TableProfileMeta, p.Meta)
+	writeTable(&w, schemas.TableProfileRate, p.Rate)
+	writeTable(&w, schemas.TableProfileIAT, p.IAT)
+	writeTable(&w, schemas.TableProfileIATFit, p.IATFit)
+	writeTable(&w, schemas.TableProfileDispersion, p.Dispersion)
+	writeTable(&w, schemas.TableProfileLength, p.Lengths)
+	writeTable(&w, schemas.TableProfileSession, p.Sessions)
+	writeTable(&w, schemas.TableProfileHitCurve, p.HitCurve)
+	if w.err != nil {
+		return nil, fmt.Errorf("writing the profile: %w", w.err)
+	}
+	return w.files, nil
+}
+
+type tableWriter struct {
+	dir    string
+	footer schemas.Footer
+	files  []schemas.FileDigest
+	err    error // the first one; later writes do nothing
+}
+
+func writeTable[T any](w *tableWriter, name string, rows []T) {
+	if w.err != nil {
+		return
+	}
+	path := filepath.Join(w.dir, name+ext)
+	w.footer.Schema = name
+	if w.err = parquetio.WriteFile(path, w.footer.Map(), rows); w.err != nil {
+		return
+	}
+	d, err := schemas.DigestFile(w.dir, path)
+	d.Rows = int64(len(rows))
+	w.files, w.err = append(w.files, d), err
+}
+
+// Read reads the tables that Write wrote into dir. A file that is missing, is another table, or was written by
+// a newer version is an error.
+func Read(dir string) (*Profile, error) {
+	var p Profile
+	r := tableReader{dir: dir}
+	readTable(&r, schemas.TableProfileMeta, &p.Meta)
+	readTable(&r, schemas.TableProfileRate, &p.Rate)
+	readTable(&r, schemas.TableProfileIAT, &p.IAT)
+	readTable(&r, schemas.TableProfileIATFit, &p.IATFit)
+	readTable(&r, schemas.TableProfileDispersion, &p.Dispersion)
+	readTable(&r, schemas.TableProfileLength, &p.Lengths)
+	readTable(&r, schemas.TableProfileSession, &p.Sessions)
+	readTable(&r, schemas.TableProfileHitCurve, &p.HitCurve)
+	if r.err != nil {
+		return nil, fmt.Errorf("reading the profile: %w", r.err)
+	}
+	if len(p.Meta) != 1 {
+		return nil, fault.Mark(fmt.Errorf("reading the profile: %s has %d rows, want 1", schemas.TableProfileMeta+ext, len(p.Meta)), fault.Data, "")
+	}
+	return &p, nil
+}
+
+type tableReader struct {
+	dir string
+	err error // the first one; later reads do nothing
+}
+
+func readTable[T any](r *tableReader, name string, rows *[]T) {
+	if r.err != nil {
+		return
+	}
+	got, footer, err := parquetio.ReadFile[T](filepath.Join(r.dir, name+ext))
+	if err != nil {
+		r.err = err
+		return
+	}
+	if footer[schemas.KeySchema] != name {
+		r.err = fault.Mark(fmt.Errorf("%s holds the table %q", name+ext, footer[schemas.KeySchema]), fault.Data, "")
+		return
+	}
+	have, err := strconv.Atoi(footer[schemas.KeyVersion])
+	known, _ := strconv.Atoi(schemas.Version)
+	if err != nil || have > known {
+		r.err = fault.Mark(fmt.Errorf("%s has schema version %q, this program reads up to %s", name+ext, footer[schemas.KeyVersion], schemas.Version), fault.Data, "")
+		return
+	}
+	*rows = got
+}
