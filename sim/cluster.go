@@ -64,7 +64,7 @@ func (c *Cluster) Config() Config { return c.cfg }
 // A prompt that does not fit into MaxModelLen or into the KV memory together with its output, and a request that
 // a fault refuses, end at once with an event; each event's ID is id.
 func (c *Cluster) Submit(at time.Duration, id int64, row *schemas.TraceRow) {
-	r := &request{id: id, prompt: max(1, row.InputTokens), output: 1, streamed: row.Stream == nil || *row.Stream}
+	r := &request{id: id, draw: uint64(id), prompt: max(1, row.InputTokens), output: 1, streamed: row.Stream == nil || *row.Stream}
 	if row.OutputTokens != nil {
 		r.output = max(1, *row.OutputTokens)
 	}
@@ -163,6 +163,20 @@ func (c *Cluster) Advance(now time.Duration, emit func(schemas.EngineEvent)) {
 			c.replicas[who].finish(emit)
 		}
 	}
+}
+
+// cancel takes r out at the given time, which Advance must have been called with.
+func (c *Cluster) cancel(at int64, r *request) { c.replicas[r.replica].cancel(at, r) }
+
+// resetPrefixCaches forgets every cached block that no request holds, and tells whether that was all.
+func (c *Cluster) resetPrefixCaches() bool {
+	all := true
+	for _, e := range c.replicas {
+		if e, ok := e.(*stepper); ok {
+			all = e.kv.evictIdle() && all
+		}
+	}
+	return all
 }
 
 // Stats returns the gauges and counters of each replica.

@@ -24,16 +24,16 @@ const (
 	drawFaultAt
 )
 
-// strike decides the fault of r from the seed and r's id alone.
+// strike decides the fault of r from the seed and r.draw alone.
 func (f *Faults) strike(seed uint64, r *request) {
-	u := rng.Float(seed, drawFault, uint64(r.id))
+	u := rng.Float(seed, drawFault, r.draw)
 	for _, s := range [...]struct {
 		share float64
 		kind  failure
 	}{{f.HTTP503, fail503}, {f.HTTP429, fail429}, {f.ErrorEvent, failErrorEvent}, {f.Cut, failCut}} {
 		if u < s.share {
 			r.fail = s.kind
-			r.failAt = int32(rng.Hash(seed, drawFaultAt, uint64(r.id)) % uint64(r.output))
+			r.failAt = int32(rng.Hash(seed, drawFaultAt, r.draw) % uint64(r.output))
 			return
 		}
 		u -= s.share

@@ -142,6 +142,14 @@ func (k *kvCache) evict() {
 	k.spare = append(k.spare, i)
 }
 
+// evictIdle drops every unreferenced node and tells whether none is left.
+func (k *kvCache) evictIdle() bool {
+	for k.idle > 0 {
+		k.evict()
+	}
+	return len(k.index) == 0
+}
+
 // release gives back all that r holds; its prompt blocks stay cached.
 func (k *kvCache) release(r *request) {
 	k.free += int64(r.pages)

@@ -5,6 +5,7 @@ import "tailgate/schemas"
 // request is one request inside the engine. Times are ns since the schedule's zero.
 type request struct {
 	id             int64
+	draw           uint64 // what faults are drawn by
 	arrived        int64
 	prompt, output int32    // tokens asked for, both at least 1
 	keys           []uint64 // chain keys of the whole prompt blocks that may be shared
