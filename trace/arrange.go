@@ -1,0 +1,288 @@
+package trace
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"tailgate/internal/fault"
+	"tailgate/internal/rng"
+	"tailgate/schemas"
+)
+
+// Implausible: at least this many rows at a mean rate of at least this many per second, in a unit that nobody
+// declared, are taken for stamps in another unit.
+const (
+	implausibleRows = 10
+	implausibleRate = 1000.0
+)
+
+// source is what is known of a trace beside its rows.
+type source struct {
+	Options
+	name    string
+	format  string
+	unit    string
+	assumed bool // the unit is the format's, not declared
+	side    *sidecar
+}
+
+// arrange turns the rows of a file into a trace: sorted, counted from zero, spread, numbered.
+func (r *raw) arrange(s source) (*Trace, error) {
+	if len(r.rows) == 0 {
+		return nil, fault.Mark(fmt.Errorf("reading trace %s: the file holds no rows", s.name), fault.Data, "")
+	}
+	if s.side != nil && s.side.Rows >= 0 && s.side.Rows != int64(len(r.rows)) {
+		return nil, fault.Mark(fmt.Errorf("reading trace %s: the file holds %d rows, its sidecar says %d", s.name,
+			len(r.rows), s.side.Rows), fault.Data, "the file is cut or was edited: fetch it again, or remove "+SidecarSuffix)
+	}
+	r.remapBig()
+	r.sort()
+	if err := r.placeParents(); err != nil {
+		return nil, fault.Mark(fmt.Errorf("reading trace %s: %w", s.name, err), fault.Data, "")
+	}
+	t := &Trace{Rows: r.rows, Meta: Meta{Name: s.name, Format: s.format, Unit: s.unit, Convention: ConventionCumulative,
+		Lines: r.lines}}
+	s.side.describe(&t.Meta)
+	if err := r.rebase(t, s); err != nil {
+		return nil, err
+	}
+	if err := r.checkUnit(s); err != nil {
+		return nil, err
+	}
+	r.dequantise(t, s)
+	r.fillTurns()
+	if r.zeroOut > 0 {
+		r.note("%d rows have output length 0: read as unknown", r.zeroOut)
+	}
+	t.Meta.BlockSize = s.blockSize(t.Rows, &r.notes)
+	t.Notes = r.notes
+	return t, nil
+}
+
+// remapBig gives every id outside int64 a dense id that no other row uses.
+func (r *raw) remapBig() {
+	if len(r.big) == 0 {
+		return
+	}
+	isBig := map[[2]int]bool{}
+	for _, b := range r.big {
+		isBig[[2]int{b.row, b.at}] = true
+	}
+	used := map[int64]bool{}
+	for i := range r.rows {
+		for j, id := range r.rows[i].HashIDs {
+			if !isBig[[2]int{i, j}] {
+				used[id] = true
+			}
+		}
+	}
+	dense := map[string]int64{}
+	next := int64(0)
+	for _, b := range r.big {
+		id, ok := dense[b.text]
+		if !ok {
+			for used[next] {
+				next++
+			}
+			id = next
+			next++
+			dense[b.text] = id
+		}
+		r.rows[b.row].HashIDs[b.at] = id
+	}
+	r.note("%d hash ids do not fit 63 bits: remapped densely", len(dense))
+}
+
+// sort orders rows by stamp, ties in file order.
+func (r *raw) sort() {
+	late, newest := 0, int64(math.MinInt64)
+	for i := range r.rows {
+		if r.rows[i].ScheduledUs < newest {
+			late++
+		}
+		newest = max(newest, r.rows[i].ScheduledUs)
+	}
+	if late == 0 {
+		return
+	}
+	r.note("%d of %d rows were out of order by timestamp: sorted, ties in file order", late, len(r.rows))
+	slices.SortStableFunc(r.rows, func(a, b schemas.TraceRow) int { return cmp.Compare(a.ScheduledUs, b.ScheduledUs) })
+	lines, told := r.lines, r.told
+	r.lines, r.told = permute(lines, r.rows), permute(told, r.rows)
+}
+
+// permute orders what lies beside the rows as the rows were ordered; nil stays nil.
+func permute[T any](beside []T, rows []schemas.TraceRow) []T {
+	if beside == nil {
+		return nil
+	}
+	out := make([]T, len(beside))
+	for i := range rows {
+		out[i] = beside[rows[i].Row]
+	}
+	return out
+}
+
+// placeParents numbers the rows and turns parents from places in the file into places in the trace.
+func (r *raw) placeParents() error {
+	place := make([]int64, len(r.rows))
+	for i := range r.rows {
+		place[r.rows[i].Row] = int64(i)
+	}
+	for i := range r.rows {
+		row := &r.rows[i]
+		row.Row = int64(i)
+		if row.Parent == nil {
+			continue
+		}
+		if *row.Parent < 0 || *row.Parent >= int64(len(place)) {
+			return fmt.Errorf("row %d has parent %d, the file has %d rows", row.SourceRow, *row.Parent, len(place))
+		}
+		row.Parent = &place[*row.Parent]
+	}
+	return nil
+}
+
+// rebase subtracts the earliest stamp, unless the file counts from its own zero.
+func (r *raw) rebase(t *Trace, s source) error {
+	base := r.rows[0].ScheduledUs
+	if s.side != nil && s.side.ZeroBased {
+		if base < 0 {
+			return fault.Mark(fmt.Errorf("reading trace %s: a timestamp lies before the trace's zero", s.name), fault.Data, "")
+		}
+		return nil
+	}
+	for i := range r.rows {
+		r.rows[i].ScheduledUs -= base
+	}
+	if year := time.UnixMicro(base).UTC().Year(); r.wall || year >= 2000 && year < 2100 {
+		t.Meta.StartedAt = time.UnixMicro(base).UTC()
+	}
+	return nil
+}
+
+// checkUnit says the unit aloud, and stops where it is assumed and gives a rate that no log has.
+func (r *raw) checkUnit(s source) error {
+	span := r.rows[len(r.rows)-1].ScheduledUs - r.rows[0].ScheduledUs
+	if !s.assumed || span == 0 {
+		return nil
+	}
+	rate := float64(len(r.rows)-1) / (float64(span) / 1e6)
+	length := micros(span)
+	if len(r.rows) >= implausibleRows && rate >= implausibleRate {
+		err := fmt.Errorf("reading trace %s: timestamps read as %s give %.4g requests/s over %v (%d rows)", s.name,
+			s.unit, rate, length, len(r.rows))
+		hint := "--timestamp-unit s where they are seconds, --timestamp-unit " + s.unit + " where the rate is right"
+		return fault.Mark(err, fault.Usage, hint)
+	}
+	r.note("timestamps are read as %s: %.4g requests/s over %v", s.unit, rate, length)
+	return nil
+}
+
+// dequantise finds a coarse clock and spreads its rows inside their slots, or keeps them where that is wanted.
+func (r *raw) dequantise(t *Trace, s source) {
+	if t.Meta.Spread {
+		return
+	}
+	g, how := grid{}, "declared by the format"
+	switch {
+	case s.side != nil && s.side.QuantumUs != nil:
+		g, how = grid{step: *s.side.QuantumUs}, "declared by the sidecar"
+	case r.quantumUs > 0:
+		g = grid{step: r.quantumUs}
+	default:
+		g, _ = detectGrid(r.rows, r.unitUs)
+		how = "detected"
+	}
+	if g.step <= 0 {
+		return
+	}
+	t.Meta.QuantumUs = g.step
+	step := micros(g.step)
+	if s.KeepQuantum {
+		r.note("the clock ticks every %v (%s): timestamps kept", step, how)
+		return
+	}
+	zero, length := spread(r.rows, g, rng.New(s.Seed, "spread"))
+	t.Meta.Spread, t.Meta.Seed, t.Meta.LengthUs = true, s.Seed, max(t.Meta.LengthUs, length)
+	if !t.Meta.StartedAt.IsZero() {
+		t.Meta.StartedAt = t.Meta.StartedAt.Add(time.Duration(zero) * time.Microsecond)
+	}
+	r.note("the clock ticks every %v (%s): rows spread inside their tick with seed %d", step, how, s.Seed)
+}
+
+// fillTurns numbers the turns of sessions that the file names without telling turn or parent of any row.
+func (r *raw) fillTurns() {
+	told := map[string]bool{}
+	for i := range r.told {
+		if r.told[i] && r.rows[i].Session != nil {
+			told[*r.rows[i].Session] = true
+		}
+	}
+	var places arena[int64]
+	last := map[string]*schemas.TraceRow{}
+	for i := range r.rows {
+		row := &r.rows[i]
+		if row.Session == nil || told[*row.Session] {
+			continue
+		}
+		if before := last[*row.Session]; before != nil {
+			row.Turn, row.Parent = before.Turn+1, places.one(before.Row)
+		}
+		last[*row.Session] = row
+	}
+}
+
+// blockSize settles the block size: option, sidecar, format. It notes when the ids fit another usual size.
+func (s source) blockSize(rows []schemas.TraceRow, notes *[]string) int {
+	misfit, with := 0, 0
+	size := s.declaredBlockSize()
+	for i := range rows {
+		if rows[i].HashIDs != nil {
+			with++
+			if len(rows[i].HashIDs) != blocks(rows[i].InputTokens, size) {
+				misfit++
+			}
+		}
+	}
+	if with == 0 {
+		return 0
+	}
+	if 2*misfit > with {
+		if fits := fittingSize(rows); fits > 0 {
+			*notes = append(*notes, fmt.Sprintf("%d of %d rows break block size %d, and all fit %d: give --block-size %d",
+				misfit, with, size, fits, fits))
+		}
+	}
+	return size
+}
+
+func (s source) declaredBlockSize() int {
+	switch {
+	case s.BlockSize > 0:
+		return s.BlockSize
+	case s.side != nil && s.side.BlockSize > 0:
+		return s.side.BlockSize
+	case s.format == FormatVLLM:
+		return 16
+	}
+	return 512
+}
+
+// fittingSize is the usual block size that all rows fit; 0 = none.
+func fittingSize(rows []schemas.TraceRow) int {
+	for _, size := range []int{16, 32, 64, 128, 256, 512, 1024} {
+		if !slices.ContainsFunc(rows, func(r schemas.TraceRow) bool {
+			return r.HashIDs != nil && len(r.HashIDs) != blocks(r.InputTokens, size)
+		}) {
+			return size
+		}
+	}
+	return 0
+}
+
+// blocks is the number of blocks that hold tokens: ⌈tokens/size⌉.
+func blocks(tokens int32, size int) int { return (int(tokens) + size - 1) / size }

@@ -1,0 +1,219 @@
+package trace
+
+import (
+	"bufio"
+	"context"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"time"
+
+	"tailgate/internal/fault"
+	"tailgate/schemas"
+)
+
+// Columns of the CSV formats.
+const (
+	azureTime, azureIn, azureOut        = "TIMESTAMP", "ContextTokens", "GeneratedTokens"
+	burstTime, burstIn, burstOut        = "Timestamp", "Request tokens", "Response tokens"
+	burstSession, burstModel, burstType = "Session ID", "Model", "Log Type"
+)
+
+// isAzure and isBurstGPT recognise a header line.
+func isAzure(line string) bool {
+	return hasColumns(line, azureTime, azureIn, azureOut)
+}
+
+func isBurstGPT(line string) bool {
+	return hasColumns(line, burstTime, burstIn, burstOut)
+}
+
+func hasColumns(line string, want ...string) bool {
+	have := map[string]bool{}
+	for _, c := range strings.Split(line, ",") {
+		have[strings.Trim(c, "\" \t\r\n")] = true
+	}
+	for _, w := range want {
+		if !have[w] {
+			return false
+		}
+	}
+	return true
+}
+
+// table reads CSV rows by column name.
+type table struct {
+	csv    *csv.Reader
+	name   string
+	column map[string]int
+	rec    []string
+	build  rowBuilder
+}
+
+func openTable(in *bufio.Reader, name string, need ...string) (*table, error) {
+	t := &table{csv: csv.NewReader(in), name: name, column: map[string]int{}}
+	t.csv.ReuseRecord = true
+	t.build = rowBuilder{out: &raw{}, strings: newIntern()}
+	header, err := t.csv.Read()
+	if err != nil {
+		return nil, t.broken(err)
+	}
+	for i, c := range header {
+		t.column[strings.TrimSpace(c)] = i
+	}
+	for _, c := range need {
+		if _, ok := t.column[c]; !ok {
+			return nil, fault.Mark(fmt.Errorf("reading trace %s:1: the header has no column %s", name, c), fault.Data, "")
+		}
+	}
+	return t, nil
+}
+
+// broken names the line of an error.
+func (t *table) broken(err error) error {
+	var parse *csv.ParseError
+	if errors.As(err, &parse) {
+		return lineError(t.name, int64(parse.Line), true, parse.Err)
+	}
+	if errors.Is(err, io.EOF) {
+		return fault.Mark(fmt.Errorf("reading trace %s: the file is empty", t.name), fault.Data, "")
+	}
+	return streamError(t.name, int64(len(t.build.out.rows))+1, err)
+}
+
+// each calls visit for every row; an error of visit is named with its line.
+func (t *table) each(ctx context.Context, visit func(row *schemas.TraceRow) error) error {
+	for n := 0; ; n++ {
+		var err error
+		if t.rec, err = t.csv.Read(); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return t.broken(err)
+		}
+		line, _ := t.csv.FieldPos(0)
+		row := schemas.TraceRow{Row: int64(n), SourceRow: int64(n)}
+		if err := visit(&row); err != nil {
+			return lineError(t.name, int64(line), true, err)
+		}
+		t.build.out.rows = append(t.build.out.rows, row)
+		t.build.out.lines = append(t.build.out.lines, int64(line))
+		if n%4096 == 0 && ctx.Err() != nil {
+			return fmt.Errorf("reading trace %s: %w", t.name, ctx.Err())
+		}
+	}
+}
+
+// field is a cell without surrounding space; "" where the file lacks the column.
+func (t *table) field(column string) string {
+	i, ok := t.column[column]
+	if !ok {
+		return ""
+	}
+	return strings.TrimSpace(t.rec[i])
+}
+
+// label is a cell as a label; null when empty.
+func (t *table) label(column string) *string {
+	v := t.field(column)
+	if v == "" {
+		return nil
+	}
+	return t.build.strings.get([]byte(v))
+}
+
+// count is a cell as a number of tokens.
+func (t *table) count(column string) (int64, error) {
+	v, exact, ok := parseDecimal([]byte(t.field(column)), 0)
+	if !ok || !exact || v < 0 || v > math.MaxInt32 {
+		return 0, fmt.Errorf("%s must be an integer >= 0", column)
+	}
+	return v, nil
+}
+
+// lengths takes input and output tokens.
+func (t *table) lengths(row *schemas.TraceRow, in, out string) (output int64, err error) {
+	input, err := t.count(in)
+	if err != nil {
+		return 0, err
+	}
+	row.InputTokens = int32(input)
+	if output, err = t.count(out); err != nil {
+		return 0, err
+	}
+	if output > 0 {
+		row.OutputTokens = t.build.counts.one(int32(output))
+	}
+	return output, nil
+}
+
+// readAzure reads the CSV of AzurePublicDataset (2023, 2024): wall time with up to seven decimals, with or
+// without a zone.
+func readAzure(ctx context.Context, in *bufio.Reader, name string) (*raw, error) {
+	t, err := openTable(in, name, azureTime, azureIn, azureOut)
+	if err != nil {
+		return nil, err
+	}
+	out := t.build.out
+	out.unitUs, out.wall = 1, true
+	err = t.each(ctx, func(row *schemas.TraceRow) error {
+		at, err := parseWall(t.field(azureTime))
+		if err != nil {
+			return err
+		}
+		row.ScheduledUs = at.UnixMicro()
+		output, err := t.lengths(row, azureIn, azureOut)
+		if output == 0 && err == nil {
+			out.zeroOut++
+		}
+		return err
+	})
+	return out, err
+}
+
+// parseWall reads a date and time; UTC where no zone is given.
+func parseWall(s string) (time.Time, error) {
+	for _, layout := range []string{"2006-01-02 15:04:05", "2006-01-02 15:04:05Z07:00", time.RFC3339} {
+		if at, err := time.Parse(layout, s); err == nil {
+			return at, nil
+		}
+	}
+	return time.Time{}, errors.New("TIMESTAMP must look like 2023-11-16 18:17:03.9799600")
+}
+
+// readBurstGPT reads the CSV of HPMLL/BurstGPT, with and without the columns of its version 1.2. Response
+// tokens 0 marks a failure: the row stays an arrival and has no output length. Stamps are whole seconds of a
+// clock that ticks once a second.
+func readBurstGPT(ctx context.Context, in *bufio.Reader, name, unit string) (*raw, error) {
+	t, err := openTable(in, name, burstTime, burstIn, burstOut)
+	if err != nil {
+		return nil, err
+	}
+	out := t.build.out
+	out.unitUs, out.quantumUs = 1000, 1_000_000
+	status, shift := schemas.StatusServerError, shiftOf(unit)
+	failed := 0
+	err = t.each(ctx, func(row *schemas.TraceRow) error {
+		us, _, ok := parseDecimal([]byte(t.field(burstTime)), shift)
+		if !ok || us > maxStampUs || us < -maxStampUs {
+			return errors.New("Timestamp must be a number") //nolint:staticcheck // the column's name
+		}
+		row.ScheduledUs = us
+		if us%out.quantumUs != 0 {
+			out.quantumUs = 0
+		}
+		output, err := t.lengths(row, burstIn, burstOut)
+		if err == nil && output == 0 {
+			row.Status = &status
+			failed++
+		}
+		row.Session, row.Model, row.Class = t.label(burstSession), t.label(burstModel), t.label(burstType)
+		return err
+	})
+	if failed > 0 {
+		out.note("%d rows have no response tokens: failed requests, kept as arrivals", failed)
+	}
+	return out, err
+}

@@ -1,0 +1,185 @@
+package trace
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+
+	"tailgate/internal/atomicfile"
+	"tailgate/internal/fault"
+	"tailgate/internal/version"
+	"tailgate/schemas"
+)
+
+// Write writes the trace to w: mooncake (JSON lines) or parquet. What it writes reads back as the same rows;
+// JSON lines alone do not carry what the sidecar does.
+func (t *Trace) Write(w io.Writer, format string) error {
+	return t.write(w, format, version.String())
+}
+
+func (t *Trace) write(w io.Writer, format, tool string) error {
+	var err error
+	switch format {
+	case FormatMooncake:
+		err = t.writeJSONL(w)
+	case FormatParquet:
+		err = t.writeParquet(w, tool)
+	default:
+		return fault.Mark(fmt.Errorf("trace format %q is not written: mooncake or parquet", format), fault.Usage, "")
+	}
+	if err != nil {
+		return fmt.Errorf("writing a trace: %w", err)
+	}
+	return nil
+}
+
+// WriteFile writes the trace to path, whole or not at all, in format ("" = parquet where path ends so, else
+// mooncake). Text is compressed where path ends in .gz or .zst, and described by a sidecar; tool is the version
+// that both name as their writer.
+func (t *Trace) WriteFile(path, format, tool string) error {
+	if format == "" {
+		if format = FormatMooncake; strings.HasSuffix(path, ".parquet") {
+			format = FormatParquet
+		}
+	}
+	packed := strings.HasSuffix(path, ".gz") || strings.HasSuffix(path, ".zst")
+	if format == FormatParquet && packed {
+		return fault.Mark(fmt.Errorf("writing %s: Parquet compresses its own pages", path), fault.Usage, "name it .parquet")
+	}
+	f, err := atomicfile.Create(path)
+	if err != nil {
+		return err
+	}
+	defer f.Abort()
+	sum := sha256.New()
+	if err := t.writePacked(io.MultiWriter(f, sum), path, format, tool); err != nil {
+		return fmt.Errorf("writing %s: %w", path, err)
+	}
+	// An earlier file's sidecar must never stand beside the new file.
+	if err := os.Remove(path + SidecarSuffix); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("writing %s: %w", path, err)
+	}
+	if err := f.Commit(); err != nil || format == FormatParquet {
+		return err
+	}
+	side := t.sidecarOf(format, UnitMillis, tool)
+	side.SHA256 = hex.EncodeToString(sum.Sum(nil))
+	data, err := side.encode()
+	if err != nil {
+		return err
+	}
+	return atomicfile.WriteFile(path+SidecarSuffix, data)
+}
+
+// writePacked writes with the compression that path's ending asks for; equal traces give equal bytes.
+func (t *Trace) writePacked(w io.Writer, path, format, tool string) error {
+	switch {
+	case strings.HasSuffix(path, ".gz"):
+		z := gzip.NewWriter(w)
+		return errors.Join(t.write(z, format, tool), z.Close())
+	case strings.HasSuffix(path, ".zst"):
+		z, err := zstd.NewWriter(w, zstd.WithEncoderConcurrency(1))
+		if err != nil {
+			return err
+		}
+		return errors.Join(t.write(z, format, tool), z.Close())
+	}
+	return t.write(w, format, tool)
+}
+
+func (t *Trace) writeJSONL(w io.Writer) error {
+	out := bufio.NewWriterSize(w, 256<<10)
+	var line []byte
+	for i := range t.Rows {
+		line = appendRow(line[:0], &t.Rows[i])
+		if _, err := out.Write(line); err != nil {
+			return err
+		}
+	}
+	return out.Flush()
+}
+
+// appendRow appends a row as one line. Keys beyond Mooncake's four are there only when set.
+func appendRow(b []byte, row *schemas.TraceRow) []byte {
+	b = append(b, `{"timestamp":`...)
+	b = appendMillis(b, row.ScheduledUs)
+	b = appendInt(b, keyInput, int64(row.InputTokens))
+	if row.OutputTokens != nil {
+		b = appendInt(b, keyOutput, int64(*row.OutputTokens))
+	}
+	if row.HashIDs != nil {
+		b = appendKey(b, keyHashIDs)
+		b = append(b, '[')
+		for i, id := range row.HashIDs {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = strconv.AppendInt(b, id, 10)
+		}
+		b = append(b, ']')
+	}
+	b = appendText(b, keySession, row.Session)
+	if row.Session != nil || row.Turn != 0 {
+		b = appendInt(b, keyTurn, int64(row.Turn))
+	}
+	if row.Parent != nil {
+		b = appendInt(b, keyParent, *row.Parent)
+	}
+	b = appendText(b, keyTenant, row.Tenant)
+	b = appendText(b, keyClass, row.Class)
+	b = appendText(b, keyModel, row.Model)
+	if row.Stream != nil {
+		b = strconv.AppendBool(appendKey(b, keyStream), *row.Stream)
+	}
+	b = appendText(b, keyStatus, row.Status)
+	if row.SourceRow != row.Row {
+		b = appendInt(b, keySource, row.SourceRow)
+	}
+	if row.Copy != 0 {
+		b = appendInt(b, keyCopy, int64(row.Copy))
+	}
+	return append(b, '}', '\n')
+}
+
+func appendKey(b []byte, k key) []byte {
+	b = append(b, ',', '"')
+	b = append(b, keyNames[k]...)
+	return append(b, '"', ':')
+}
+
+func appendInt(b []byte, k key, v int64) []byte { return strconv.AppendInt(appendKey(b, k), v, 10) }
+
+func appendText(b []byte, k key, s *string) []byte {
+	if s == nil {
+		return b
+	}
+	text, _ := json.Marshal(*s) // a string always encodes
+	return append(appendKey(b, k), text...)
+}
+
+// appendMillis writes µs as milliseconds with up to three decimals, whole ones as integers.
+func appendMillis(b []byte, us int64) []byte {
+	if us < 0 {
+		b, us = append(b, '-'), -us
+	}
+	b = strconv.AppendInt(b, us/1000, 10)
+	rest := us % 1000
+	if rest == 0 {
+		return b
+	}
+	b = append(b, '.', byte('0'+rest/100))
+	for rest = rest % 100 * 10; rest > 0; rest = rest % 100 * 10 {
+		b = append(b, byte('0'+rest/100))
+	}
+	return b
+}
