@@ -2,6 +2,7 @@ package sim_test
 
 import (
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -19,9 +20,21 @@ func row(in, out int32, ids ...int64) schemas.TraceRow {
 	return schemas.TraceRow{InputTokens: in, OutputTokens: &out, HashIDs: ids}
 }
 
+// mustConfig parses a spec in which a later key overrides an earlier one.
 func mustConfig(t testing.TB, spec string) sim.Config {
 	t.Helper()
-	c, err := sim.ParseSpec(spec)
+	var parts []string
+	at := map[string]int{}
+	for _, part := range strings.Split(spec, ",") {
+		key, _, _ := strings.Cut(strings.TrimPrefix(part, "sim:"), "=")
+		if i, seen := at[key]; seen {
+			parts[i] = strings.TrimPrefix(part, "sim:")
+			continue
+		}
+		at[key] = len(parts)
+		parts = append(parts, part)
+	}
+	c, err := sim.ParseSpec(strings.Join(parts, ","))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,15 +50,29 @@ func mustCluster(t testing.TB, c sim.Config) *sim.Cluster {
 	return cl
 }
 
-// drive replays the arrivals, in order of time, open loop; each arrival's id is its index.
-func drive(c *sim.Cluster, arrivals []arrival, emit func(schemas.EngineEvent)) {
-	for i := 0; ; {
+// list hands out arrivals one by one.
+func list(arrivals []arrival) func() (arrival, bool) {
+	return func() (arrival, bool) {
+		if len(arrivals) == 0 {
+			return arrival{}, false
+		}
+		a := arrivals[0]
+		arrivals = arrivals[1:]
+		return a, true
+	}
+}
+
+// drive replays arrivals, in order of time, open loop; each arrival's id is its index.
+func drive(c *sim.Cluster, next func() (arrival, bool), emit func(schemas.EngineEvent)) {
+	a, more := next()
+	for id := int64(0); ; {
 		at, busy := c.Next()
-		if i < len(arrivals) && (!busy || arrivals[i].at <= at) {
-			at = arrivals[i].at
+		if more && (!busy || a.at <= at) {
+			at = a.at
 			c.Advance(at, emit)
-			for ; i < len(arrivals) && arrivals[i].at == at; i++ {
-				c.Submit(at, int64(i), &arrivals[i].row)
+			for ; more && a.at == at; a, more = next() {
+				c.Submit(at, id, &a.row)
+				id++
 			}
 			continue
 		}
@@ -57,9 +84,9 @@ func drive(c *sim.Cluster, arrivals []arrival, emit func(schemas.EngineEvent)) {
 }
 
 // collect returns all events of the arrivals.
-func collect(c *sim.Cluster, arrivals []arrival) []schemas.EngineEvent {
+func collect(c *sim.Cluster, arrivals ...arrival) []schemas.EngineEvent {
 	var events []schemas.EngineEvent
-	drive(c, arrivals, func(ev schemas.EngineEvent) { events = append(events, ev) })
+	drive(c, list(arrivals), func(ev schemas.EngineEvent) { events = append(events, ev) })
 	return events
 }
 

@@ -51,7 +51,7 @@ func TestMooncakeHour(t *testing.T) {
 		begin := time.Now()
 		var tokens int64
 		ok := 0
-		drive(c, arrivals, func(ev schemas.EngineEvent) {
+		drive(c, list(arrivals), func(ev schemas.EngineEvent) {
 			tokens += int64(ev.Tokens)
 			if ev.Done && ev.Status == schemas.ResultOK {
 				ok++

@@ -52,7 +52,7 @@ func ParseSpec(spec string) (Config, error) {
 	if err := errors.Join(errs...); err != nil {
 		return Config{}, fault.Mark(fmt.Errorf("reading engine spec %q: %w", spec, err), fault.Usage, "")
 	}
-	return c, nil
+	return c.withDefaults(), nil
 }
 
 // presetConfig returns the preset's config; on an unknown name the default's, so that the keys can be checked.

@@ -1,0 +1,120 @@
+package sim_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tailgate/internal/fault"
+	"tailgate/sim"
+)
+
+func TestPresetsRunAndStateTheirError(t *testing.T) {
+	presets := sim.Presets()
+	if len(presets) < 6 || !slices.IsSortedFunc(presets, func(a, b sim.Preset) int { return strings.Compare(a.Name, b.Name) }) {
+		t.Errorf("%d presets, sorted or too few", len(presets))
+	}
+	for _, p := range presets {
+		if err := p.Config.Validate(); err != nil {
+			t.Errorf("%s: %v", p.Name, err)
+		}
+		if c := mustConfig(t, "sim:"+p.Name); c != p.Config {
+			t.Errorf("%s: spec differs: %s", p.Name, cmp.Diff(p.Config, c))
+		}
+		if p.Source == "" || p.KVSource == "" || p.Checked == "" || !strings.Contains(p.StatedError, "no Safe QPS") {
+			t.Errorf("%s lacks a source or its stated error", p.Name)
+		}
+	}
+}
+
+func TestParseSpec(t *testing.T) {
+	def := mustConfig(t, "sim:")
+	with := func(change func(*sim.Config)) sim.Config { c := def; change(&c); return c }
+	a100 := mustConfig(t, "llama-3.1-8b@1xa100-80g")
+	for spec, want := range map[string]sim.Config{
+		"":                         def,
+		"sim:" + sim.DefaultPreset: def,
+		"sim:replicas=4":           with(func(c *sim.Config) { c.Replicas = 4 }),
+		"sim:,router=least_in_flight,seed=18446744073709551615": with(func(c *sim.Config) {
+			c.Router, c.Seed = sim.LeastInFlight, 1<<64-1
+		}),
+		"sim:kv_tokens=100000":                    with(func(c *sim.Config) { c.KVTokens, c.MaxModelLen = 100_000, 100_000 }),
+		"sim:kv_tokens=100000,max_model_len=4096": with(func(c *sim.Config) { c.KVTokens, c.MaxModelLen = 100_000, 4096 }),
+		"sim:http_503=1%,cut=0.02,slow=0:2.5":     with(func(c *sim.Config) { c.Faults = sim.Faults{HTTP503: .01, Cut: .02, SlowFactor: 2.5} }),
+		"sim:max_num_seqs=64,model=m":             with(func(c *sim.Config) { c.MaxNumSeqs, c.Model = 64, "m" }),
+		"sim:llama-3.1-8b@1xa100-80g,a=7,b=.016":  func() sim.Config { c := a100; c.A, c.B = 7, .016; return c }(),
+		"sim:fixed:service=300ms,slots=2,replicas=3": {Preset: "fixed", Service: 300 * time.Millisecond, MaxNumSeqs: 2, MaxModelLen: 1 << 20,
+			Replicas: 3, Router: sim.RoundRobin, BlockSize: sim.DefaultBlockSize, EngineBlock: sim.DefaultEngineBlock},
+	} {
+		got, err := sim.ParseSpec(spec)
+		if err != nil || got != want {
+			t.Errorf("%q: %v\n%s", spec, err, cmp.Diff(want, got))
+		}
+		if again, err := sim.ParseSpec(got.String()); err != nil || again != got {
+			t.Errorf("%q is written as %q, which reads as %+v, %v", spec, got, again, err)
+		}
+	}
+}
+
+func TestParseSpecReportsEveryFault(t *testing.T) {
+	for spec, want := range map[string][]string{
+		"sim:llama-9":                       {`unknown preset "llama-9"`, "gpt-oss-120b@2xh100-tp2", "fixed:service"},
+		"sim:nope,x=1,a=q,replicas":         {"unknown preset", `unknown key "x"`, "max_num_batched_tokens", "a=q: not a number", `"replicas" is not key=value`},
+		"sim:a=1,a=2":                       {"a is given twice"},
+		"sim:a=0,replicas=0,router=x,f=3":   {"a must be > 0", "router must be", "active_experts"},
+		"sim:replicas=-1":                   {"replicas must be 1 to"},
+		"sim:kv_tokens=10,max_model_len=99": {"max_model_len 99 does not fit in kv_tokens 10"},
+		"sim:max_num_batched_tokens=8":      {"max_num_batched_tokens must be 1024"},
+		"sim:b=-1,d=NaN,e=Inf":              {"b must be", "d must be", "e must be"},
+		"sim:cut=2":                         {"cut must be a share"},
+		"sim:http_429=60%,http_503=50%":     {"add up"},
+		"sim:slow=3:2,replicas=2":           {"replica 3 of 2"},
+		"sim:slow=0":                        {"not replica:factor"},
+		"sim:fixed":                         {"needs service"},
+		"sim:fixed:slots=0":                 {"needs service"},
+		"sim:fixed:service=-3ms":            {"not a duration above 0"},
+		"sim:fixed:service=1s,a=3":          {`unknown key "a"; there are service, slots`},
+		"sim:fixed:service=1s,slots=0":      {"max_num_seqs must be"},
+	} {
+		_, err := sim.ParseSpec(spec)
+		if err == nil || fault.Of(err) != fault.Usage {
+			t.Errorf("%q: error %v is not wrong usage", spec, err)
+			continue
+		}
+		for _, w := range want {
+			if !strings.Contains(err.Error(), w) {
+				t.Errorf("%q: %q is not in %q", spec, w, err)
+			}
+		}
+	}
+}
+
+func TestNewClusterRefusesABadConfig(t *testing.T) {
+	if _, err := sim.NewCluster(sim.Config{}); fault.Of(err) != fault.Usage {
+		t.Errorf("empty config: %v", err)
+	}
+	if _, err := sim.NewServer(sim.Config{}, nil); fault.Of(err) != fault.Usage {
+		t.Errorf("empty config: %v", err)
+	}
+}
+
+func FuzzParseSpec(f *testing.F) {
+	for _, s := range []string{"sim:", "sim:fixed:service=300ms,slots=1", "sim:llama-3.1-8b@1xh100,replicas=4,kv_tokens=100000,a=7,slow=1:3,cut=1%"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, spec string) {
+		c, err := sim.ParseSpec(spec)
+		if err != nil {
+			if fault.Of(err) != fault.Usage {
+				t.Errorf("%v is not wrong usage", err)
+			}
+			return
+		}
+		if again, err := sim.ParseSpec(c.String()); err != nil || again != c {
+			t.Errorf("%q is written as %q, which reads as %+v, %v", spec, c, again, err)
+		}
+	})
+}
