@@ -1,0 +1,197 @@
+package analyze
+
+import (
+	"math"
+	"slices"
+
+	"tailgate/internal/stats"
+)
+
+// sample is what a percentile rule is judged on: values in order of the schedule, failures infinite.
+type sample interface {
+	size() int
+	// over counts the values that break the limit, and tells how many independent values the share is worth.
+	over(l Limit) (count int, effective float64)
+	// smallest returns the values at 1-based ranks, +Inf where the rank falls on a failure.
+	smallest(ranks ...int) []float64
+}
+
+// rowSample has one value a request.
+type rowSample struct {
+	values []float64 // +Inf for failures
+	sorted []float64
+}
+
+// rowSample collects metric m; ok rows that do not have it are left out.
+func (d *Data) rowSample(rows []int32, m metric) *rowSample {
+	s := &rowSample{values: make([]float64, 0, len(rows))}
+	for _, i := range rows {
+		if !d.ok(i) {
+			s.values = append(s.values, math.Inf(1))
+		} else if x := d.value(m, i); !math.IsNaN(x) {
+			s.values = append(s.values, x)
+		}
+	}
+	return s
+}
+
+func (s *rowSample) size() int { return len(s.values) }
+
+func (s *rowSample) over(l Limit) (int, float64) {
+	var b stats.Bits
+	for _, x := range s.values {
+		b.Append(l.breaks(x))
+	}
+	return b.Ones(), float64(b.Len()) / b.Tau()
+}
+
+func (s *rowSample) smallest(ranks ...int) []float64 {
+	if s.sorted == nil {
+		s.sorted = slices.Clone(s.values)
+		slices.Sort(s.sorted)
+	}
+	out := make([]float64, len(ranks))
+	for i, r := range ranks {
+		out[i] = s.sorted[r-1]
+	}
+	return out
+}
+
+// gapSample pools the gaps of many requests. A failed request counts as infinite gaps, as many as the mean ok
+// request has.
+type gapSample struct {
+	d         *Data
+	m         metric
+	rows      []int32 // with gaps, or failed
+	counts    gapCounts
+	failed    int
+	weight    int // gaps of one failed request
+	undefined int // ok rows without gaps of this kind
+	chunked   int // those among them that do have gaps of the other kind
+}
+
+func (d *Data) gapSample(rows []int32, m metric) *gapSample {
+	s := &gapSample{d: d, m: m}
+	ok := 0
+	for _, i := range rows {
+		if !d.ok(i) {
+			s.failed++
+			s.rows = append(s.rows, i)
+			continue
+		}
+		gaps := d.gapsOf(m, i)
+		if len(gaps) == 0 {
+			s.undefined++
+			if len(d.rowGaps(i)) > 0 {
+				s.chunked++
+			}
+			continue
+		}
+		ok++
+		s.rows = append(s.rows, i)
+		for _, g := range gaps {
+			s.counts.add(g)
+		}
+	}
+	if ok > 0 {
+		s.weight = max(1, int(math.Round(float64(s.counts.n)/float64(ok))))
+	}
+	return s
+}
+
+func (s *gapSample) finite() *gapCounts { return &s.counts }
+
+// infinite counts the gaps of failed requests; none while no gap was seen at all.
+func (s *gapSample) infinite() int { return s.failed * s.weight }
+
+func (s *gapSample) size() int { return s.counts.n + s.infinite() }
+
+// over takes requests as clusters: the variance of the ratio Σb/Σg of bad gaps to all gaps is that of the residuals
+// b − v·g, inflated by their autocorrelation (Cochran, Sampling Techniques, ratio estimator); the effective number
+// is v(1−v) over that variance. Without a bad gap it is Kish's number of clusters (Σg)²/Σg².
+func (s *gapSample) over(l Limit) (int, float64) {
+	bad, all := make([]float64, len(s.rows)), make([]float64, len(s.rows))
+	count, total, squares := 0.0, 0.0, 0.0
+	for j, i := range s.rows {
+		if !s.d.ok(i) {
+			bad[j], all[j] = float64(s.weight), float64(s.weight)
+		} else {
+			gaps := s.d.gapsOf(s.m, i)
+			all[j] = float64(len(gaps))
+			for _, g := range gaps {
+				if l.breaks(float64(g)) {
+					bad[j]++
+				}
+			}
+		}
+		count, total, squares = count+bad[j], total+all[j], squares+all[j]*all[j]
+	}
+	v := count / total
+	if v == 0 || v == 1 {
+		return int(count), total * total / squares
+	}
+	variance := 0.0
+	for j := range bad {
+		bad[j] -= v * all[j]
+		variance += bad[j] * bad[j]
+	}
+	variance *= stats.TauOf(bad) / (total * total)
+	return int(count), min(total, v*(1-v)/variance)
+}
+
+func (s *gapSample) smallest(ranks ...int) []float64 { return pick(&s.counts, s.counts.n, ranks) }
+
+// gapCounts counts gaps by value, exactly. Values cluster, so pages of counts are made as they are met.
+type gapCounts struct {
+	n     int
+	sum   int64
+	pages [][]int
+}
+
+const pageBits = 12
+
+func (c *gapCounts) add(us int32) {
+	page := int(us >> pageBits)
+	if page >= len(c.pages) {
+		c.pages = slices.Grow(c.pages, page+1-len(c.pages))[:page+1]
+	}
+	if c.pages[page] == nil {
+		c.pages[page] = make([]int, 1<<pageBits)
+	}
+	c.pages[page][us&(1<<pageBits-1)]++
+	c.n++
+	c.sum += int64(us)
+}
+
+func (c *gapCounts) count() int { return c.n }
+
+func (c *gapCounts) mean() float64 { return float64(c.sum) / float64(c.n) }
+
+func (c *gapCounts) smallest(ranks ...int) []float64 {
+	order := make([]int, len(ranks))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int { return ranks[a] - ranks[b] })
+	out := make([]float64, len(ranks))
+	seen := 0
+	for p, page := range c.pages {
+		for at, n := range page {
+			seen += n
+			for n > 0 && len(order) > 0 && ranks[order[0]] <= seen {
+				out[order[0]] = float64(p<<pageBits | at)
+				order = order[1:]
+			}
+		}
+	}
+	return out
+}
+
+// known counts the ok requests whose gaps are in the sample.
+func (s *gapSample) known() int { return len(s.rows) - s.failed }
+
+// mostlyChunked is true when over 1 % of the requests with gaps have only those of the other kind: the sample is
+// then not the workload.
+func (s *gapSample) mostlyChunked() bool {
+	return s.m == itl && float64(s.chunked) > .01*float64(s.chunked+s.known())
+}

@@ -1,0 +1,123 @@
+package analyze
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// view is the measured part of a Data: rows in order of the schedule, without warm-up.
+type view struct {
+	d       *Data
+	rows    []int32
+	warm    int // rows left out
+	periods []period
+}
+
+// period is the part of a view that one clock covers: one run, in all its shards.
+type period struct {
+	from, to   int   // rows[from:to]
+	start, end int64 // first scheduled row, and the end of the schedule, µs
+	last       int64 // last scheduled row
+	done       int64 // last completion, noTime without one
+}
+
+// newView sorts the rows by clock and schedule and leaves the warm-up out: what the runs marked, and cut from
+// the zero of each input. With override, only the cut decides.
+func newView(d *Data, cut time.Duration, override bool) *view {
+	v := &view{d: d}
+	clocks, zeros := d.clocks()
+	for i := range int32(d.n) {
+		c := clocks[d.input.at(i)]
+		early := cut > 0 && d.scheduled.at(i) < zeros[c]+cut.Microseconds()
+		if early || !override && d.warm.at(i) {
+			v.warm++
+		} else {
+			v.rows = append(v.rows, i)
+		}
+	}
+	order := func(a, b int32) int {
+		return cmp.Or(cmp.Compare(clocks[d.input.at(a)], clocks[d.input.at(b)]),
+			cmp.Compare(d.scheduled.at(a), d.scheduled.at(b)), cmp.Compare(a, b))
+	}
+	if !slices.IsSortedFunc(v.rows, order) {
+		slices.SortFunc(v.rows, order)
+	}
+	for from := 0; from < len(v.rows); {
+		c := clocks[d.input.at(v.rows[from])]
+		to := from
+		for to < len(v.rows) && clocks[d.input.at(v.rows[to])] == c {
+			to++
+		}
+		v.periods = append(v.periods, v.period(from, to))
+		from = to
+	}
+	return v
+}
+
+// clocks numbers the clock of every input in order of first sight, and tells the zero of each: that of the
+// schedule where a manifest tells it, else the first row.
+func (d *Data) clocks() (byInput []int, zeros []int64) {
+	index := map[string]int{}
+	for _, in := range d.Inputs {
+		c, ok := index[in.clock]
+		if !ok {
+			c = len(zeros)
+			index[in.clock] = c
+			zeros = append(zeros, noTime)
+		}
+		if in.Manifest != nil {
+			zeros[c] = 0
+		}
+		byInput = append(byInput, c)
+	}
+	told := slices.Clone(zeros)
+	for i := range int32(d.n) {
+		c := byInput[d.input.at(i)]
+		if at := d.scheduled.at(i); told[c] == noTime && (zeros[c] == noTime || at < zeros[c]) {
+			zeros[c] = at
+		}
+	}
+	return byInput, zeros
+}
+
+// period measures rows[from:to]. The schedule's end is what the manifest says; without one the mean gap is added
+// behind the last arrival.
+func (v *view) period(from, to int) period {
+	d := v.d
+	first, last := d.scheduled.at(v.rows[from]), d.scheduled.at(v.rows[to-1])
+	p := period{from: from, to: to, start: first, end: last, last: last, done: noTime}
+	if n := int64(to - from); n > 1 {
+		p.end += (last - first) / (n - 1)
+	}
+	for _, i := range v.rows[from:to] {
+		p.done = max(p.done, d.done(i))
+	}
+	for _, in := range d.Inputs {
+		if in.Manifest != nil && in.Manifest.Run != nil && in.clock == d.Inputs[d.input.at(v.rows[from])].clock {
+			p.end = max(p.end, in.Manifest.Run.DurationUs)
+		}
+	}
+	return p
+}
+
+// minutes is the length of the measured schedule, all periods together.
+func (v *view) minutes() float64 {
+	us := int64(0)
+	for _, p := range v.periods {
+		us += p.end - p.start
+	}
+	return float64(us) / 6e7
+}
+
+// window is the time in seconds from the first scheduled request to the last completion, all periods together;
+// 0 when nothing completed.
+func (v *view) window() float64 {
+	us := int64(0)
+	for _, p := range v.periods {
+		if p.done != noTime {
+			us += max(0, p.done-p.start)
+		}
+	}
+	return float64(us) / 1e6
+}
