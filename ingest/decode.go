@@ -1,0 +1,79 @@
+package ingest
+
+import (
+	"bytes"
+	"encoding/json"
+)
+
+// decodeEach cuts a message into its records (one JSON object, a JSON array, or NDJSON) and decodes each.
+func decodeEach(value []byte, one func(raw []byte) []item) []item {
+	value = bytes.TrimPrefix(value, []byte("\xef\xbb\xbf"))
+	value = bytes.TrimSpace(value)
+	if reason := notText(value); reason != "" {
+		return []item{{dead: reason, raw: value}}
+	}
+	if len(value) == 0 {
+		return []item{{skip: SkipEmpty}}
+	}
+	if json.Valid(value) {
+		return decodeValid(value, one)
+	}
+	if bytes.IndexByte(value, '\n') < 0 {
+		return []item{{dead: DeadBadJSON, raw: value}}
+	}
+	var items []item
+	for line := range bytes.SplitSeq(value, []byte{'\n'}) {
+		line = bytes.TrimSpace(line)
+		switch {
+		case len(line) == 0:
+		case json.Valid(line):
+			items = append(items, decodeValid(line, one)...)
+		default:
+			items = append(items, item{dead: DeadBadJSON, raw: line})
+		}
+	}
+	return items
+}
+
+func decodeValid(value []byte, one func(raw []byte) []item) []item {
+	switch value[0] {
+	case '{':
+		return one(value)
+	case '[':
+		var list []json.RawMessage
+		if err := json.Unmarshal(value, &list); err != nil {
+			return []item{{dead: DeadBadJSON, raw: value}}
+		}
+		if len(list) == 0 {
+			return []item{{skip: SkipEmpty}}
+		}
+		var items []item
+		for _, raw := range list {
+			if raw[0] == '{' {
+				items = append(items, one(raw)...)
+			} else {
+				items = append(items, item{dead: DeadLayout, raw: raw})
+			}
+		}
+		return items
+	}
+	return []item{{dead: DeadLayout, raw: value}}
+}
+
+// notText names the binary wrapping of a value that cannot be JSON, "" when there is none.
+func notText(value []byte) string {
+	switch {
+	case len(value) == 0:
+		return ""
+	case value[0] == 0x00 || value[0] == 0x03:
+		return DeadFramed
+	case bytes.HasPrefix(value, gzipMagic) || bytes.HasPrefix(value, zstdMagic):
+		return DeadCompressed
+	}
+	return ""
+}
+
+var (
+	gzipMagic = []byte{0x1f, 0x8b}
+	zstdMagic = []byte{0x28, 0xb5, 0x2f, 0xfd}
+)

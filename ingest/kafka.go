@@ -1,0 +1,208 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+
+	"tailgate/internal/fault"
+)
+
+// KafkaOptions of [OpenKafka].
+type KafkaOptions struct {
+	FetchBytes int           // bytes asked for at a time; 0 = 16 MiB
+	MaxWait    time.Duration // how long a broker may wait for records; 0 = 1 s
+	Logger     *slog.Logger  // nil = discard
+}
+
+// Time limits that keep a broker which does not answer from holding a run: opening takes at most dialTimeout
+// and twice answerTimeout, together under 15 s.
+const (
+	dialTimeout   = 3 * time.Second
+	answerTimeout = 5 * time.Second
+	fetchTimeout  = 30 * time.Second
+)
+
+// Kafka is one topic of a Kafka cluster as a [Source]. It reads by offset through Client.Fetch: kafka-go's
+// Reader skips what retention deleted without a word.
+//
+// Transactions: only decided ones are read; the records of aborted ones are delivered like others.
+type Kafka struct {
+	topic     string
+	brokers   []string
+	client    *kafka.Client
+	transport *kafka.Transport
+	opts      KafkaOptions
+}
+
+// OpenKafka opens the topic of a URL kafka://host:port[,host:port]/topic. A broker that cannot be reached or
+// is none, and a topic that does not exist, are errors within 15 s.
+func OpenKafka(ctx context.Context, rawURL string, o KafkaOptions) (*Kafka, error) {
+	brokers, topic, err := parseKafkaURL(rawURL)
+	if err != nil {
+		return nil, fault.Mark(err, fault.Usage, "for example kafka://broker:9092/topic")
+	}
+	o.FetchBytes = or(o.FetchBytes, 16<<20)
+	o.MaxWait = or(o.MaxWait, time.Second)
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	alive, err := reachable(ctx, brokers)
+	if err != nil {
+		return nil, err
+	}
+	t := &kafka.Transport{ClientID: "tailgate", MetadataTopics: []string{topic}}
+	k := &Kafka{topic: topic, brokers: alive, transport: t, opts: o,
+		client: &kafka.Client{Addr: kafka.TCP(alive...), Transport: t}}
+	if _, err := k.partitionIDs(ctx); err != nil {
+		k.Close()
+		return nil, err
+	}
+	return k, nil
+}
+
+// Close closes the connections.
+func (k *Kafka) Close() { k.transport.CloseIdleConnections() }
+
+func parseKafkaURL(raw string) (brokers []string, topic string, err error) {
+	rest, ok := strings.CutPrefix(raw, "kafka://")
+	if !ok {
+		return nil, "", errors.New("kafka URL must begin with kafka://")
+	}
+	hosts, topic, _ := strings.Cut(rest, "/")
+	if topic, err = url.PathUnescape(topic); err != nil || topic == "" || strings.ContainsAny(topic, "/?#") {
+		return nil, "", errors.New("kafka URL must name one topic after the brokers")
+	}
+	for host := range strings.SplitSeq(hosts, ",") {
+		if _, _, err := net.SplitHostPort(host); err != nil {
+			host = net.JoinHostPort(strings.Trim(host, "[]"), "9092")
+		}
+		if strings.HasPrefix(host, ":") {
+			return nil, "", errors.New("kafka URL must name the brokers as host:port, separated by commas")
+		}
+		brokers = append(brokers, host)
+	}
+	return brokers, topic, nil
+}
+
+// reachable returns the brokers that accept a connection; none is an error.
+func reachable(ctx context.Context, brokers []string) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	results := make(chan error, len(brokers))
+	ok := make([]bool, len(brokers))
+	for i, b := range brokers {
+		go func() {
+			conn, err := new(net.Dialer).DialContext(ctx, "tcp", b)
+			if err == nil {
+				conn.Close()
+				ok[i] = true
+			}
+			results <- err
+		}()
+	}
+	var first error
+	for range brokers {
+		if err := <-results; err != nil && first == nil {
+			first = err
+		}
+	}
+	alive := slices.Clone(brokers)
+	i := -1
+	alive = slices.DeleteFunc(alive, func(string) bool { i++; return !ok[i] })
+	if len(alive) == 0 {
+		return nil, fmt.Errorf("reaching the Kafka broker: %w", first)
+	}
+	return alive, nil
+}
+
+// partitionIDs asks for the topic's partitions. A topic that is being created is asked for again.
+func (k *Kafka) partitionIDs(ctx context.Context) ([]int, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	for {
+		m, err := k.client.Metadata(ctx, &kafka.MetadataRequest{Topics: []string{k.topic}})
+		if err != nil {
+			return nil, k.unanswered(ctx, "asking for the topic's partitions", err)
+		}
+		if len(m.Topics) == 1 {
+			ids, err := topicPartitions(&m.Topics[0])
+			if !errors.Is(err, kafka.LeaderNotAvailable) {
+				return ids, err
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("reading topic %s: no leader for it", k.topic)
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
+
+func topicPartitions(t *kafka.Topic) ([]int, error) {
+	switch {
+	case errors.Is(t.Error, kafka.LeaderNotAvailable):
+		return nil, t.Error
+	case errors.Is(t.Error, kafka.UnknownTopicOrPartition):
+		return nil, fault.Mark(fmt.Errorf("reading topic %s: the broker has no such topic", t.Name), fault.Failure,
+			"topics are never created by reading; check the name")
+	case t.Error != nil:
+		return nil, fmt.Errorf("reading topic %s: %w", t.Name, t.Error)
+	}
+	ids := make([]int, len(t.Partitions))
+	for i, p := range t.Partitions {
+		ids[i] = p.ID
+	}
+	slices.Sort(ids)
+	return ids, nil
+}
+
+// unanswered words the error of a request: a limit that passed means that no broker spoke Kafka with us.
+func (k *Kafka) unanswered(ctx context.Context, doing string, err error) error {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return fault.Mark(fmt.Errorf("%s: no answer from %s", doing, strings.Join(k.brokers, ",")), fault.Failure,
+			"is it a Kafka broker, and does its plaintext listener have this port?")
+	}
+	return fmt.Errorf("%s: %w", doing, err)
+}
+
+// Partitions lists the topic's partitions with their first and last offsets.
+func (k *Kafka) Partitions(ctx context.Context) ([]Partition, error) {
+	ids, err := k.partitionIDs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	requests := make([]kafka.OffsetRequest, 0, 2*len(ids))
+	for _, id := range ids {
+		requests = append(requests, kafka.FirstOffsetOf(id), kafka.LastOffsetOf(id))
+	}
+	resp, err := k.client.ListOffsets(ctx, &kafka.ListOffsetsRequest{
+		Topics: map[string][]kafka.OffsetRequest{k.topic: requests}, IsolationLevel: kafka.ReadCommitted,
+	})
+	if err != nil {
+		return nil, k.unanswered(ctx, "asking for the topic's offsets", err)
+	}
+	offsets := resp.Topics[k.topic]
+	slices.SortFunc(offsets, func(a, b kafka.PartitionOffsets) int { return a.Partition - b.Partition })
+	parts := make([]Partition, 0, len(ids))
+	for _, o := range offsets {
+		if o.Error != nil {
+			return nil, fmt.Errorf("asking for the offsets of %s/%d: %w", k.topic, o.Partition, o.Error)
+		}
+		parts = append(parts, Partition{Topic: k.topic, ID: int32(o.Partition), First: o.FirstOffset, End: o.LastOffset})
+	}
+	if len(parts) != len(ids) {
+		return nil, fmt.Errorf("asking for the offsets of %s: %d of %d partitions answered", k.topic, len(parts), len(ids))
+	}
+	return parts, nil
+}

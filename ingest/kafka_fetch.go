@@ -1,0 +1,154 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+	"github.com/segmentio/kafka-go/protocol"
+
+	"tailgate/internal/fault"
+)
+
+// Fetch reads one response. After an error the connections are dropped, so that the next try makes new ones.
+func (k *Kafka) Fetch(ctx context.Context, p Partition, from int64) (Batch, error) {
+	limit, cancel := context.WithTimeout(ctx, fetchTimeout)
+	defer cancel()
+	resp, err := k.client.Fetch(limit, &kafka.FetchRequest{
+		Topic: p.Topic, Partition: int(p.ID), Offset: from, MinBytes: 1, MaxBytes: int64(k.opts.FetchBytes),
+		MaxWait: k.opts.MaxWait, IsolationLevel: kafka.ReadCommitted,
+	})
+	if err != nil {
+		k.transport.CloseIdleConnections()
+		return Batch{}, fetchError(p, from, err)
+	}
+	if resp.Error != nil {
+		return Batch{}, fetchError(p, from, resp.Error)
+	}
+	b, err := readBatch(resp.Records, from)
+	b.High = resp.HighWatermark
+	if err != nil {
+		return b, fetchError(p, from, err)
+	}
+	return b, nil
+}
+
+// fetchError words an error and tells those apart that another try cannot mend.
+func fetchError(p Partition, from int64, err error) error {
+	if errors.Is(err, kafka.OffsetOutOfRange) {
+		return fmt.Errorf("fetching %s at offset %d: %w", p.name(), from, ErrOutOfRange)
+	}
+	wrapped := fmt.Errorf("fetching %s at offset %d: %w", p.name(), from, err)
+	if strings.Contains(err.Error(), "crc32 checksum mismatch") {
+		return fault.Mark(wrapped, fault.Data, "a batch on the broker's disk is corrupt; compare it on another replica")
+	}
+	return wrapped
+}
+
+// readBatch copies the records of a response. Next is what the response proves: the end of the last batch that
+// it shows, or from + 1 when every record of the batch that holds from lies before it (compaction took the
+// rest of that batch; its end is not visible here).
+func readBatch(records protocol.RecordReader, from int64) (Batch, error) {
+	b := Batch{Next: from}
+	seen := false
+	add := func(r Record) {
+		seen = true
+		if r.Offset >= from {
+			b.Records = append(b.Records, r)
+			b.Next = max(b.Next, r.Offset+1)
+		}
+	}
+	stream, ok := records.(*protocol.RecordStream)
+	if !ok {
+		return b, nil // no batch at all
+	}
+	for _, batch := range stream.Records {
+		control, isControl := batch.(*protocol.ControlBatch)
+		if isControl {
+			batch = control.Records
+		}
+		if v2, ok := batch.(*protocol.RecordBatch); ok && v2.BaseOffset > from {
+			b.Next = max(b.Next, v2.BaseOffset) // what lies before it is gone
+		}
+		seen = true
+		if err := copyRecords(batch, isControl, from, add); err != nil {
+			return b, err
+		}
+	}
+	if seen && b.Next == from {
+		b.Next = from + 1
+	}
+	return b, nil
+}
+
+// copyRecords hands every record of a batch to add. Values before offset from are not copied.
+func copyRecords(batch protocol.RecordReader, control bool, from int64, add func(Record)) error {
+	for {
+		rec, err := batch.ReadRecord()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		r := Record{Offset: rec.Offset, Time: rec.Time}
+		switch {
+		case control:
+			r.Mark = markControl
+		case rec.Value == nil:
+		case rec.Value.Len() > maxRecordBytes:
+			r.Mark, r.Size = markTooBig, int64(rec.Value.Len())
+		case rec.Offset >= from:
+			if r.Value, err = kafka.ReadAll(rec.Value); err != nil {
+				return err
+			}
+			if r.Value == nil {
+				r.Value = []byte{} // empty, not null
+			}
+			r.Size = int64(len(r.Value))
+		}
+		for _, field := range []kafka.Bytes{rec.Key, rec.Value} {
+			if field != nil {
+				field.Close()
+			}
+		}
+		add(r)
+	}
+}
+
+// commitPatience is how long a group coordinator may take to come up: a fresh broker has none for a while.
+const commitPatience = 5 * time.Second
+
+// Commit writes the position to a consumer group, as an operator's dashboards expect. It joins no group.
+func (k *Kafka) Commit(ctx context.Context, group string, p Partition, next int64) error {
+	ctx, cancel := context.WithTimeout(ctx, commitPatience)
+	defer cancel()
+	for {
+		resp, err := k.client.OffsetCommit(ctx, &kafka.OffsetCommitRequest{
+			GroupID: group, GenerationID: -1,
+			Topics: map[string][]kafka.OffsetCommit{p.Topic: {{Partition: int(p.ID), Offset: next}}},
+		})
+		if err == nil {
+			for _, part := range resp.Topics[p.Topic] {
+				err = errors.Join(err, part.Error)
+			}
+		}
+		if err == nil {
+			return nil
+		}
+		starting := errors.Is(err, kafka.NotCoordinatorForGroup) || errors.Is(err, kafka.GroupCoordinatorNotAvailable) ||
+			errors.Is(err, kafka.GroupLoadInProgress)
+		if !starting {
+			return fmt.Errorf("committing to group %s: %w", group, err)
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("committing to group %s: %w", group, err)
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}

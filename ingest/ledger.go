@@ -1,0 +1,82 @@
+package ingest
+
+import (
+	"fmt"
+	"math/bits"
+	"os"
+	"path/filepath"
+
+	"tailgate/internal/atomicfile"
+	"tailgate/internal/fault"
+	"tailgate/internal/parquetio"
+	"tailgate/schemas"
+)
+
+// DeadLetter is a row of the dead-letter ledger: a pointer to a record that could not be read, never the
+// record itself. The source still holds it.
+type DeadLetter struct {
+	Topic      string `parquet:"topic,dict"` // token
+	Generation int32  `parquet:"generation"`
+	Partition  int32  `parquet:"partition"`
+	Offset     int64  `parquet:"offset,delta"`
+	Index      int32  `parquet:"index"`       // place inside the message, from 0
+	Reason     string `parquet:"reason,dict"` // a Dead… constant
+	Gateway    string `parquet:"gateway,dict"`
+	// SizeBytesLog2 is the record's size as the exponent of the next power of two.
+	SizeBytesLog2 int32 `parquet:"size_bytes_log2"`
+	// Fingerprint is a keyed token of the record's bytes: equal records have equal ones. Empty where the bytes
+	// were not read.
+	Fingerprint string `parquet:"fingerprint"`
+}
+
+func sizeBucket(size int64) int32 {
+	if size <= 1 {
+		return 0
+	}
+	return int32(bits.Len64(uint64(size - 1)))
+}
+
+// ledgerPath names the ledger of a segment by both its ends. It is written before the segment, so that no
+// published dead letter is without its entry; a ledger without its segment (a crash, a lost race) is void.
+func ledgerPath(lake string, id logID, first, next int64) string {
+	return filepath.Join(id.path(lake, deadFolder), fmt.Sprintf("%020d-%020d.parquet", first, next))
+}
+
+func writeLedger(path string, footer schemas.Footer, rows []DeadLetter) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return fmt.Errorf("making the ledger's folder: %w", err)
+	}
+	footer.Schema = "dead_letters"
+	if err := parquetio.WriteFile(path, footer.Map(), rows); err != nil {
+		return fmt.Errorf("writing the ledger: %w", err)
+	}
+	return atomicfile.SyncDir(filepath.Dir(path))
+}
+
+// DeadLetters reads the ledger of a lake: the entries of all published segments, in the order of their place.
+// A segment whose ledger is missing is fault.Data.
+func DeadLetters(lake string) ([]DeadLetter, error) {
+	logs, err := listLogs(lake)
+	if err != nil {
+		return nil, err
+	}
+	var out []DeadLetter
+	for _, id := range logs {
+		segments, err := recoverLog(lake, id)
+		if err != nil {
+			return nil, err
+		}
+		for i := range segments {
+			f := &segments[i].facts
+			if f.deadRecords() == 0 {
+				continue
+			}
+			rows, _, err := parquetio.ReadFile[DeadLetter](ledgerPath(lake, id, f.First, f.Next))
+			if err != nil {
+				return nil, fault.Mark(fmt.Errorf("reading the ledger: %w", err), fault.Data, "")
+			}
+			out = append(out, rows...)
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,115 @@
+package ingest
+
+import (
+	"bytes"
+)
+
+// message brings one message to its end: rows, skips or dead letters. Its text is cleared before it returns.
+func (w *worker) message(r *Record) error {
+	defer clear(r.Value)
+	facts := &w.seg.facts
+	rows, dead := facts.Rows, len(w.seg.dead)
+	switch {
+	case r.Mark == markControl:
+		facts.Skips[SkipControl]++
+	case r.Mark == markTooBig:
+		w.bury(r, 0, DeadTooBig, nil)
+	case r.Value == nil:
+		facts.Skips[SkipTombstone]++
+	case len(bytes.TrimSpace(r.Value)) == 0:
+		facts.Skips[SkipEmpty]++
+	default:
+		if err := w.records(r); err != nil {
+			return err
+		}
+	}
+	switch {
+	case facts.Rows > rows:
+		facts.Messages++
+	case len(w.seg.dead) > dead:
+		facts.DeadMessages++
+	default:
+		facts.SkippedMessages++
+	}
+	if r.Mark != markControl {
+		facts.Last = r.Offset
+	}
+	w.meter.rows.Add(facts.Rows - rows)
+	w.meter.dead.Add(int64(len(w.seg.dead) - dead))
+	return nil
+}
+
+// records decodes a message and makes the rows of its records.
+func (w *worker) records(r *Record) error {
+	items := w.decode(r.Value)
+	defer func() {
+		for i := range items {
+			if items[i].rec != nil {
+				items[i].rec.prompt.Clear()
+			}
+		}
+	}()
+	for i := range items {
+		if err := w.record(r, int32(i), &items[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *worker) record(r *Record, index int32, it *item) error {
+	switch {
+	case it.skip != "":
+		w.seg.facts.Skips[it.skip]++
+		return nil
+	case it.dead != "":
+		w.bury(r, index, it.dead, it.raw)
+		return nil
+	case !plausibleTime(it.rec.arrived, r.Time):
+		w.bury(r, index, DeadBadTime, it.raw)
+		return nil
+	}
+	row, err := w.rows.row(it.rec, place{
+		topic: w.id.topic, generation: w.id.generation, partition: w.id.partition, offset: r.Offset, index: index,
+	})
+	if err != nil {
+		w.bury(r, index, DeadHash, it.raw)
+		return nil
+	}
+	return w.seg.addRow(row)
+}
+
+// bury writes a dead letter: a pointer and a keyed fingerprint, never the record.
+func (w *worker) bury(r *Record, index int32, reason string, raw []byte) {
+	size := r.Size
+	fingerprint := ""
+	if raw != nil {
+		size = int64(len(raw))
+		fingerprint = w.fingerprint(raw)
+	}
+	w.seg.facts.Dead[reason]++
+	w.seg.dead = append(w.seg.dead, DeadLetter{
+		Topic: w.id.topic, Generation: int32(w.id.generation), Partition: w.id.partition, Offset: r.Offset,
+		Index: index, Reason: reason, Gateway: w.opts.Format, SizeBytesLog2: sizeBucket(size), Fingerprint: fingerprint,
+	})
+}
+
+// fingerprint keys the bytes of a record. Many records of one message may share their bytes (the spans of an
+// export): those are hashed once.
+func (w *worker) fingerprint(raw []byte) string {
+	if len(raw) == 0 {
+		return w.opts.Anonymizer.Token("record", nil)
+	}
+	if p := &w.printed; p.at != &raw[0] || p.size != len(raw) || p.seen != w.pos {
+		*p = printed{at: &raw[0], size: len(raw), seen: w.pos, token: w.opts.Anonymizer.Token("record", raw)}
+	}
+	return w.printed.token
+}
+
+// printed is the last fingerprint and what it was of.
+type printed struct {
+	at    *byte
+	size  int
+	seen  int64
+	token string
+}

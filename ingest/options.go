@@ -1,0 +1,132 @@
+package ingest
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"tailgate/internal/fault"
+	"tailgate/prompt"
+	"tailgate/schemas"
+)
+
+// Anonymizer replaces raw values by keyed ids. It is safe for concurrent use.
+type Anonymizer interface {
+	// Token gives one letter, "_" and 13 base32 characters. Kinds: tenant, session, request, model, topic,
+	// clock, record.
+	Token(kind string, value []byte) string
+	// Key gives a keyed 63-bit id of the parts. Kinds: request, record, unique.
+	Key(kind string, parts ...[]byte) int64
+	// Blocks appends the chained ids of all full 16-token blocks of p and, when there is a partial tail, its
+	// id; tokens is the anonymizer's own count. Of a prompt that was not logged whole it gives and counts only
+	// the full blocks before the first damaged message.
+	Blocks(ids []int64, p *prompt.Prompt) (out []int64, tokens int, err error)
+}
+
+// blockSize is the number of tokens in a block of the lake.
+const blockSize = 16
+
+// Options of [Run].
+type Options struct {
+	Format     string         // litellm | otlp-json
+	Lake       string         // folder of the lake; made when missing
+	Anonymizer Anonymizer     // required: no key, no run
+	Footer     schemas.Footer // epoch, tokenizer and tool version; block size "" means 16
+	Classes    *ClassRules    // nil = the default rules
+	Models     []string       // model names that may be written as they are; others become m_ tokens
+	MaxBad     float64        // share of records that may be dead letters; 0 = 1 %
+
+	RotateRows  int64         // rows of a segment; 0 = 250,000
+	RotateBytes int64         // bytes of a segment's rows in memory; 0 = 128 MiB
+	RotateAge   time.Duration // age of a segment since its first record; 0 = 60 s
+
+	AllowGap    bool // go on after offsets that retention deleted unread, and count them
+	AcceptReset bool // start a new generation when the topic or file was recreated
+
+	Group      string         // consumer group that is told the position; "" = none
+	Stall      time.Duration  // give up when nothing came for so long although there is more; 0 = 3 minutes
+	Logger     *slog.Logger   // nil = discard
+	OnProgress func(Progress) // called now and then, not concurrently; nil = not
+
+	hook func(point string) error // failpoints of the tests; nil = none
+}
+
+// Progress is a look at a running ingest.
+type Progress struct {
+	Records int64 // offsets consumed
+	Bytes   int64 // bytes of messages consumed
+	Rows    int64
+	Dead    int64
+	Behind  int64 // offsets left to the marks; -1 when not known
+}
+
+// Formats lists the decoders.
+func Formats() []string { return []string{"litellm", "otlp-json"} }
+
+// Validate reports every fault of o.
+func (o *Options) Validate() error {
+	var errs []error
+	add := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if decoderOf(o.Format) == nil {
+		add("format %q is not one of %s", o.Format, strings.Join(Formats(), ", "))
+	}
+	if o.Lake == "" {
+		add("lake folder is missing")
+	}
+	if o.Anonymizer == nil {
+		add("anonymizer is missing")
+	}
+	if b := o.Footer.BlockSize; b != "" && b != "16" {
+		add("block size of the lake must be 16, not %q", b)
+	}
+	if o.MaxBad < 0 || o.MaxBad > 1 {
+		add("max-bad must lie in [0, 1], not %v", o.MaxBad)
+	}
+	if o.RotateRows < 0 || o.RotateBytes < 0 || o.RotateAge < 0 || o.Stall < 0 {
+		add("rotation and stall limits must not be negative")
+	}
+	for _, m := range o.Models {
+		if !validLabel(m) {
+			add("model label %q must have 1 to 128 printable characters", m)
+		}
+	}
+	return fault.Mark(errors.Join(errs...), fault.Usage, "")
+}
+
+func validLabel(s string) bool {
+	if s == "" || len(s) > 128 {
+		return false
+	}
+	return strings.IndexFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f || r == 0xfffd }) < 0
+}
+
+// withDefaults replaces the zero values that stand for something else.
+func (o Options) withDefaults() Options {
+	o.Footer.Schema = schemas.TableSegment
+	o.Footer.BlockSize = "16"
+	if o.Classes == nil {
+		o.Classes = DefaultClasses()
+	}
+	o.MaxBad = or(o.MaxBad, 0.01)
+	o.RotateRows = or(o.RotateRows, 250_000)
+	o.RotateBytes = or(o.RotateBytes, 128<<20)
+	o.RotateAge = or(o.RotateAge, time.Minute)
+	o.Stall = or(o.Stall, 3*time.Minute)
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.hook == nil {
+		o.hook = func(string) error { return nil }
+	}
+	return o
+}
+
+func or[T comparable](v, def T) T {
+	var zero T
+	if v == zero {
+		return def
+	}
+	return v
+}

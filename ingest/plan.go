@@ -1,0 +1,187 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"tailgate/internal/fault"
+)
+
+// plan finds out where each partition goes on. It writes nothing, and reports the faults of all partitions.
+func (r *runner) plan(parts []Partition) error {
+	byTopic := map[string][]Partition{}
+	var topics []string
+	for _, p := range parts {
+		if byTopic[p.Topic] == nil {
+			topics = append(topics, p.Topic)
+		}
+		byTopic[p.Topic] = append(byTopic[p.Topic], p)
+		if p.Note != "" {
+			r.notes = append(r.notes, p.name()+": "+p.Note)
+		}
+	}
+	var errs []error
+	for _, topic := range topics {
+		workers, err := r.planTopic(byTopic[topic])
+		if err != nil {
+			errs = append(errs, err)
+		}
+		r.workers = append(r.workers, workers...)
+	}
+	return errors.Join(errs...)
+}
+
+// planTopic plans the partitions of one topic, which share their generation.
+func (r *runner) planTopic(parts []Partition) ([]*worker, error) {
+	token := r.opts.Anonymizer.Token("topic", []byte(parts[0].Topic))
+	generation, known, err := currentGeneration(r.opts.Lake, token)
+	if err != nil {
+		return nil, err
+	}
+	if known && parts[0].Transient {
+		generation++ // what was read once cannot be read on
+	}
+	workers, err := r.planGeneration(parts, logID{topic: token, generation: generation})
+	var reset *resetFault
+	if errors.As(err, &reset) && r.opts.AcceptReset {
+		r.notes = append(r.notes, fmt.Sprintf("%s was recreated: generation %d begins", parts[0].Topic, generation+1))
+		return r.planGeneration(parts, logID{topic: token, generation: generation + 1})
+	}
+	return workers, err
+}
+
+func (r *runner) planGeneration(parts []Partition, id logID) ([]*worker, error) {
+	var errs []error
+	workers := make([]*worker, 0, len(parts))
+	for _, p := range parts {
+		id.partition = p.ID
+		w, err := r.planPartition(p, id)
+		errs = append(errs, err)
+		workers = append(workers, w)
+	}
+	return workers, errors.Join(errs...)
+}
+
+// planPartition takes the position from the segment files and holds it against what the source has.
+func (r *runner) planPartition(p Partition, id logID) (*worker, error) {
+	segments, err := recoverLog(r.opts.Lake, id)
+	if err != nil {
+		return nil, err
+	}
+	w := &worker{
+		src: r.src, opts: r.opts, part: p, id: id, rows: newRowMaker(r.opts), decode: decoderOf(r.opts.Format),
+		meter: &r.meter, pos: p.First, logFirst: -1,
+	}
+	if len(p.Identity) > 0 {
+		w.identity = r.opts.Anonymizer.Token("topic", p.Identity)
+	}
+	if len(segments) > 0 {
+		last := segments[len(segments)-1].facts
+		w.pos, w.logFirst = last.Next, segments[0].facts.First
+		if p.End >= 0 && p.End < last.Next || w.identity != last.Identity && last.Identity != "" {
+			return nil, resetError(p, last.Next)
+		}
+		if p.First > last.Next {
+			if !r.opts.AllowGap {
+				return nil, gapError(p, last.Next)
+			}
+			r.notes = append(r.notes, fmt.Sprintf("%s: offsets %d to %d are lost", p.name(), last.Next, p.First-1))
+		}
+	}
+	w.report = PartitionReport{
+		Topic: id.topic, Partition: p.ID, Generation: id.generation, First: w.pos, Last: -1, Next: w.pos, Mark: p.End,
+		Counts: newCounts(),
+	}
+	return w, nil
+}
+
+// gapError says that retention deleted offsets that were not read yet.
+func gapError(p Partition, next int64) error {
+	return fault.Mark(
+		fmt.Errorf("reading %s: offsets %d to %d were deleted by retention before they were read", p.name(), next, p.First-1),
+		fault.Data, "--allow-gap goes on behind the gap and counts what is lost")
+}
+
+// resetFault marks a topic or file that is not the one that was read before.
+type resetFault struct{ msg string }
+
+func (e *resetFault) Error() string { return e.msg }
+
+func resetError(p Partition, next int64) error {
+	msg := fmt.Sprintf("reading %s: it was recreated or cut: %d offsets were read, now it ends at %d", p.name(), next, p.End)
+	if p.Identity != nil && p.End >= next {
+		msg = fmt.Sprintf("reading %s: it was replaced: its first record is not the one read before", p.name())
+	}
+	return fault.Mark(&resetFault{msg: msg}, fault.Data, "--accept-reset reads it anew, beside what was read before")
+}
+
+// sampled is how many records of a new partition are looked at before the first is consumed.
+const sampled = 200
+
+// checkFormat looks at the first records of topics that the lake has never seen and drops those in which
+// nothing is of the declared format: consuming them would only fill the ledger. It returns their errors.
+func (r *runner) checkFormat(ctx context.Context) []error {
+	type look struct {
+		name      string
+		fresh, ok bool
+		dead      map[string]int64
+	}
+	topics := map[string]*look{}
+	var errs []error
+	for _, w := range r.workers {
+		t := topics[w.id.topic]
+		if t == nil {
+			t = &look{name: w.part.Topic, fresh: true, dead: map[string]int64{}}
+			topics[w.id.topic] = t
+		}
+		t.fresh = t.fresh && w.logFirst < 0 && !w.part.Transient
+	}
+	for _, w := range r.workers {
+		if t := topics[w.id.topic]; t.fresh && !t.ok {
+			t.ok = w.sample(ctx, t.dead)
+		}
+	}
+	kept := r.workers[:0]
+	for _, w := range r.workers {
+		t := topics[w.id.topic]
+		if !t.fresh || t.ok || len(t.dead) == 0 {
+			kept = append(kept, w)
+			continue
+		}
+		if t.name != "" {
+			errs = append(errs, fault.Mark(fmt.Errorf("reading %s: none of its first %d records is of format %s (%s)",
+				t.name, sum(t.dead), r.opts.Format, reasonsText(t.dead)), fault.Failure, "is --format right?"))
+			t.name = "" // once per topic
+		}
+	}
+	r.workers = kept
+	return errs
+}
+
+// sample decodes the first records of the partition and tells whether one of them is of the format; the
+// reasons of the others are added to dead. What cannot be read now is left for the run to report.
+func (w *worker) sample(ctx context.Context, dead map[string]int64) bool {
+	if w.part.End == w.pos {
+		return false
+	}
+	b, err := w.src.Fetch(ctx, w.part, w.pos)
+	if err != nil {
+		return false
+	}
+	for i := range b.Records[:min(len(b.Records), sampled)] {
+		r := &b.Records[i]
+		if r.Mark != "" || len(r.Value) == 0 {
+			continue
+		}
+		for _, it := range w.decode(r.Value) {
+			if it.dead == "" && it.skip != SkipEmpty {
+				return true
+			}
+			if it.dead != "" {
+				dead[it.dead]++
+			}
+		}
+	}
+	return false
+}

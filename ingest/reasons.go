@@ -1,0 +1,25 @@
+package ingest
+
+// Reasons of skipped records: nothing is wrong with them.
+const (
+	SkipControl       = "control"        // transaction marker
+	SkipTombstone     = "tombstone"      // null value
+	SkipEmpty         = "empty"          // no bytes, or an empty list
+	SkipNotGeneration = "not_generation" // a span of a tool, an agent, an embedding, a retrieval or of no model at all
+	SkipEngineSpan    = "engine_span"    // the engine's own span of a request that the gateway also logs
+	SkipNested        = "nested"         // a generation span inside another one
+)
+
+// Reasons of dead letters.
+const (
+	DeadTooBig      = "too_big"       // more than 32 MiB
+	DeadFramed      = "schema_framed" // a schema registry's frame or another binary prefix
+	DeadCompressed  = "compressed"    // a gzip or zstd value inside the message
+	DeadBadJSON     = "bad_json"
+	DeadLayout      = "wrong_layout" // JSON, but not of the declared format
+	DeadBadField    = "bad_field"    // a field of the wrong type
+	DeadMissingTime = "missing_time"
+	DeadBadTime     = "implausible_time"
+	DeadBadTokens   = "implausible_tokens"
+	DeadHash        = "not_hashable" // the anonymizer refused the prompt
+)

@@ -1,0 +1,108 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"sync"
+
+	"tailgate/internal/fault"
+)
+
+// Run brings every partition of src from where the lake's segments end to the mark taken at the start, and
+// returns what it did. A second run over an unchanged source adds nothing.
+//
+// The report is there with an error too, unless nothing was read. Errors: fault.Usage for options; fault.Data
+// for a gap by retention, a recreated topic or a broken segment log, found before anything is written where
+// they exist before the run; otherwise a plain failure: the store, a stalled source, more than MaxBad dead
+// letters, a canceled context. What was good is published in any case.
+func Run(ctx context.Context, src Source, o Options) (*Report, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	o = o.withDefaults()
+	if err := proveStore(filepath.Join(o.Lake, segmentsFolder)); err != nil {
+		return nil, err
+	}
+	parts, err := src.Partitions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r := &runner{src: src, opts: &o}
+	if err := r.plan(parts); err != nil {
+		return nil, err
+	}
+	errs := r.checkFormat(ctx)
+	r.consume(ctx, &errs)
+	report := newReport(o.Format, r.reports(), r.notes)
+	errs = append(errs, tooBad(report, o.MaxBad))
+	return report, errors.Join(errs...)
+}
+
+// runner is one run over all partitions.
+type runner struct {
+	src     Source
+	opts    *Options
+	workers []*worker
+	meter   meter
+	notes   []string
+}
+
+// consume runs the workers, as many at a time as there are processors. An error in one partition does not
+// stop the others.
+func (r *runner) consume(ctx context.Context, errs *[]error) {
+	done, reported := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(reported)
+		if r.opts.OnProgress != nil {
+			r.meter.report(r.opts.OnProgress, r.behind(), done)
+		}
+	}()
+	results := make([]error, len(r.workers))
+	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
+	var all sync.WaitGroup
+	for i, w := range r.workers {
+		all.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			results[i] = w.run(ctx)
+		})
+	}
+	all.Wait()
+	close(done)
+	<-reported
+	*errs = append(*errs, results...)
+}
+
+// behind adds up what is left to read; known is false when a mark is not known.
+func (r *runner) behind() (known bool) {
+	for _, w := range r.workers {
+		if w.part.End < 0 {
+			return false
+		}
+		r.meter.behind.Add(w.part.End - w.pos)
+	}
+	return true
+}
+
+func (r *runner) reports() []PartitionReport {
+	out := make([]PartitionReport, len(r.workers))
+	for i, w := range r.workers {
+		out[i] = w.report
+	}
+	return out
+}
+
+// tooBad is the error of a run with more than the allowed share of dead letters.
+func tooBad(r *Report, limit float64) error {
+	dead, all := r.Total.deadRecords(), r.Total.records()
+	if all == 0 || float64(dead) <= limit*float64(all) {
+		return nil
+	}
+	return fault.Mark(
+		fmt.Errorf("reading records: %d of %d (%.3g %%) are dead letters, more than %.3g %%",
+			dead, all, 100*float64(dead)/float64(all), 100*limit),
+		fault.Failure, "the report lists the reasons; is --format right?")
+}
