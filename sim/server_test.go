@@ -1,0 +1,386 @@
+package sim_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tailgate/internal/pipenet"
+	"tailgate/internal/rng"
+	"tailgate/schemas"
+	"tailgate/sim"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// bench is a server in a synctest bubble with a client.
+type bench struct {
+	t      *testing.T
+	server *sim.Server
+	client *http.Client
+	stop   context.CancelFunc
+	ran    chan error
+}
+
+// withServer runs f against a server in virtual time and then ends the server.
+func withServer(t *testing.T, spec string, f func(t *testing.T, b *bench)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		s, err := sim.NewServer(mustConfig(t, spec), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := pipenet.Listen()
+		hs := &http.Server{Handler: s.Handler()}
+		go hs.Serve(l)
+		ctx, stop := context.WithCancel(t.Context())
+		b := &bench{t: t, server: s, stop: stop, ran: make(chan error, 1),
+			client: &http.Client{Transport: &http.Transport{DialContext: l.DialContext, MaxIdleConnsPerHost: 100}}}
+		go func() { b.ran <- s.Run(ctx) }()
+		f(t, b)
+		b.client.CloseIdleConnections()
+		s.Close()
+		hs.Close()
+		stop()
+		if err := <-b.ran; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func (b *bench) post(path, body string, header ...string) *http.Response {
+	b.t.Helper()
+	resp, err := b.try(b.t.Context(), path, body, header...)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return resp
+}
+
+func (b *bench) try(ctx context.Context, path, body string, header ...string) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://sim"+path, strings.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	for i := 0; i < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	return b.client.Do(req)
+}
+
+func (b *bench) get(path string) string {
+	b.t.Helper()
+	resp, err := b.client.Get("http://sim" + path)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return read(b.t, resp)
+}
+
+func read(t testing.TB, resp *http.Response) string {
+	t.Helper()
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(body)
+}
+
+// metric returns the value of the one sample that begins with name.
+func (b *bench) metric(name string) string {
+	b.t.Helper()
+	for line := range strings.Lines(b.get("/metrics")) {
+		if v, ok := strings.CutPrefix(line, name); ok {
+			return strings.TrimSpace(v)
+		}
+	}
+	b.t.Fatalf("no sample %s", name)
+	return ""
+}
+
+// Virtual time in a bubble starts at a fixed date, so answers are equal to the byte.
+func TestAnswersAreGolden(t *testing.T) {
+	const ids = `"prompt":[1,2,3,4,5]`
+	const chat = `"messages":[{"role":"user","content":"hello"}]`
+	for name, tc := range map[string]struct{ path, body string }{
+		"completion.sse":  {"/v1/completions", `{"model":"m",` + ids + `,"max_tokens":3,"stream":true}`},
+		"completion.json": {"/v1/completions", `{"model":"m",` + ids + `,"max_tokens":3}`},
+		"usage.sse":       {"/v1/completions", `{"model":"a\"b",` + ids + `,"max_tokens":2,"stream":true,"stream_options":{"include_usage":true}}`},
+		"chat.sse":        {"/v1/chat/completions", `{` + chat + `,"max_tokens":2,"stream":true,"stream_options":{"include_usage":true,"continuous_usage_stats":true}}`},
+		"chat.json":       {"/v1/chat/completions", `{` + chat + `,"max_completion_tokens":3,"max_tokens":9}`},
+		"fault.sse":       {"/v1/completions", `{"model":"fault",` + ids + `,"max_tokens":4,"stream":true}`},
+	} {
+		spec := plain
+		if strings.HasPrefix(name, "fault") {
+			spec += ",error_event=1"
+		}
+		withServer(t, spec, func(t *testing.T, b *bench) {
+			resp := b.post(tc.path, tc.body, "X-Request-Id", "run-7")
+			got := read(t, resp)
+			if want := map[bool]string{true: "text/event-stream; charset=utf-8", false: "application/json"}[strings.HasSuffix(name, ".sse")]; resp.Header.Get("Content-Type") != want {
+				t.Errorf("%s: content type %s", name, resp.Header.Get("Content-Type"))
+			}
+			golden(t, name, got)
+		})
+	}
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got)\n%s", name, diff)
+	}
+}
+
+// timing is what a client measures of one request, since the schedule's zero.
+type timing struct {
+	first, last time.Duration
+	tokens      int
+	cached      int32
+}
+
+// streamed reads a completion stream with its clock.
+func streamed(t testing.TB, resp *http.Response, zero time.Time) timing {
+	t.Helper()
+	defer resp.Body.Close()
+	var tm timing
+	lines := bufio.NewScanner(resp.Body)
+	for lines.Scan() {
+		data, ok := bytes.CutPrefix(lines.Bytes(), []byte("data: {"))
+		if !ok {
+			continue
+		}
+		var ev struct {
+			Choices []struct{ Text string }
+			Usage   *struct {
+				Details struct {
+					Cached int32 `json:"cached_tokens"`
+				} `json:"prompt_tokens_details"`
+			}
+		}
+		if err := json.Unmarshal(append([]byte("{"), data...), &ev); err != nil {
+			t.Fatal(err)
+		}
+		if len(ev.Choices) > 0 && ev.Choices[0].Text != "" {
+			if tm.tokens++; tm.tokens == 1 {
+				tm.first = time.Since(zero)
+			}
+			tm.last = time.Since(zero)
+		}
+		if ev.Usage != nil {
+			tm.cached = ev.Usage.Details.Cached
+		}
+	}
+	if err := lines.Err(); err != nil {
+		t.Error(err)
+	}
+	return tm
+}
+
+// The same requests at the same times meet the same engine over HTTP and in virtual time: the prompts share
+// blocks, queue and preempt, and every token comes out at the same nanosecond.
+func TestBothClocksAgree(t *testing.T) {
+	const block = 16
+	r := rng.New(9, "workload")
+	var arrivals []arrival
+	var at time.Duration
+	for range 150 {
+		at += time.Duration(r.ExpFloat64() * 30e6)
+		var ids []int64
+		for range r.IntN(25) {
+			ids = append(ids, int64(r.IntN(3)))
+		}
+		arrivals = append(arrivals, arrival{at, row(int32(len(ids)*block+1+r.IntN(block-1)), int32(1+r.IntN(40)), ids...)})
+	}
+	spec := plain + ",kv_tokens=1500,replicas=2,max_num_batched_tokens=200,block_size=16"
+	c := mustCluster(t, mustConfig(t, spec))
+	want := make([]timing, len(arrivals))
+	drive(c, list(arrivals), func(ev schemas.EngineEvent) {
+		w := &want[ev.ID]
+		if w.tokens += int(ev.Tokens); w.tokens == 1 {
+			w.first = time.Duration(ev.AtNs)
+		}
+		w.last, w.cached = time.Duration(ev.AtNs), ev.CachedTokens
+	})
+	if s := c.Stats(); s[0].Preemptions == 0 || s[0].PrefixHits == 0 {
+		t.Fatalf("the workload is too light: %+v", s)
+	}
+	got := make([]timing, len(arrivals))
+	withServer(t, spec, func(t *testing.T, b *bench) {
+		zero := time.Now()
+		done := make(chan struct{})
+		for i := range arrivals {
+			go func() {
+				defer func() { done <- struct{}{} }()
+				time.Sleep(arrivals[i].at)
+				resp, err := b.try(t.Context(), "/v1/completions", tokenBody(&arrivals[i].row, block), "X-Request-Id", fmt.Sprint("r", i))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				got[i] = streamed(t, resp, zero)
+			}()
+		}
+		for range arrivals {
+			<-done
+		}
+	})
+	for i := range want {
+		if got[i] != want[i] {
+			t.Errorf("request %d over HTTP %+v, in virtual time %+v", i, got[i], want[i])
+		}
+	}
+}
+
+// tokenBody is a streamed completion whose blocks of token ids are equal where the row's hash ids are.
+func tokenBody(row *schemas.TraceRow, block int) string {
+	ids := make([]int64, row.InputTokens)
+	for i := range ids {
+		if i/block < len(row.HashIDs) {
+			ids[i] = 1000 + row.HashIDs[i/block]
+		}
+	}
+	prompt, _ := json.Marshal(ids)
+	return fmt.Sprintf(`{"prompt":%s,"max_tokens":%d,"min_tokens":%[2]d,"ignore_eos":true,"stream":true,"stream_options":{"include_usage":true}}`,
+		prompt, *row.OutputTokens)
+}
+
+func TestHangUpFreesTheSlotAtOnce(t *testing.T) {
+	for _, stream := range []bool{true, false} {
+		withServer(t, plain+",max_num_seqs=1", func(t *testing.T, b *bench) {
+			ctx, hangUp := context.WithCancel(t.Context())
+			gone := make(chan struct{})
+			go func() {
+				defer close(gone)
+				if resp, err := b.try(ctx, "/v1/completions", fmt.Sprintf(`{"prompt":"x","max_tokens":5000,"stream":%v}`, stream)); err == nil {
+					io.Copy(io.Discard, resp.Body)
+					resp.Body.Close()
+				}
+			}()
+			time.Sleep(time.Second)
+			if n := b.metric(`vllm:num_requests_running{engine="0",model_name="llama-3.1-8b"}`); n != "1" {
+				t.Errorf("%s running before", n)
+			}
+			hangUp()
+			<-gone
+			synctest.Wait()
+			if n := b.metric(`vllm:num_requests_running{engine="0",model_name="llama-3.1-8b"}`); n != "0" {
+				t.Errorf("%s running after the hang-up", n)
+			}
+			start := time.Now()
+			read(t, b.post("/v1/completions", `{"prompt":"x","max_tokens":1}`))
+			if d := time.Since(start); d > 100*time.Millisecond {
+				t.Errorf("the next request took %v", d)
+			}
+			if n := b.metric(`vllm:request_success_total{engine="0",finished_reason="abort",model_name="llama-3.1-8b"}`); n != "1" {
+				t.Errorf("%s aborted", n)
+			}
+		})
+	}
+}
+
+func TestEndOfContextDrains(t *testing.T) {
+	withServer(t, plain, func(t *testing.T, b *bench) {
+		resp := b.post("/v1/completions", `{"prompt":"x","max_tokens":100,"stream":true,"stream_options":{"include_usage":true}}`)
+		time.Sleep(200 * time.Millisecond)
+		b.stop()
+		synctest.Wait()
+		late := b.post("/v1/completions", `{"prompt":"x"}`)
+		if body := read(t, late); late.StatusCode != 503 || !strings.Contains(body, "shutting down") {
+			t.Errorf("while draining: %d %s", late.StatusCode, body)
+		}
+		if tm := streamed(t, resp, time.Now()); tm.tokens != 100 {
+			t.Errorf("%d tokens of the request in flight", tm.tokens)
+		}
+		if err := <-b.ran; err != nil {
+			t.Error(err)
+		}
+		b.ran <- nil
+	})
+}
+
+func TestCloseCutsStreams(t *testing.T) {
+	withServer(t, plain, func(t *testing.T, b *bench) {
+		resp := b.post("/v1/completions", `{"prompt":"x","max_tokens":5000,"stream":true}`)
+		time.Sleep(200 * time.Millisecond)
+		b.server.Close()
+		if _, err := io.ReadAll(resp.Body); !errors.Is(err, io.ErrUnexpectedEOF) {
+			t.Errorf("stream ended with %v", err)
+		}
+		resp.Body.Close()
+	})
+}
+
+func TestFaultsOverHTTPHitTheRequestsOfVirtualTime(t *testing.T) {
+	spec := plain + ",http_503=15%,http_429=15%,error_event=15%,cut=15%,seed=3"
+	whole := false
+	var arrivals []arrival
+	for i := range 80 {
+		a := arrival{time.Duration(i) * time.Second, row(16, 8)}
+		if i%2 == 1 {
+			a.row.Stream = &whole
+		}
+		arrivals = append(arrivals, a)
+	}
+	virtual := sorted(ends(collect(mustCluster(t, mustConfig(t, spec)), arrivals...)))
+	withServer(t, spec, func(t *testing.T, b *bench) {
+		for i, want := range virtual {
+			body := fmt.Sprintf(`{"prompt":"0123456789","max_tokens":8,"stream":%v}`, i%2 == 0)
+			resp, err := b.try(t.Context(), "/v1/completions", body, "X-Request-Id", fmt.Sprintf("run-%d", i))
+			got := clientView(resp, err, i%2 == 0)
+			if got != want.Status {
+				t.Errorf("request %d: %s over HTTP, %s in virtual time", i, got, want.Status)
+			}
+			if err == nil && resp.StatusCode != int(want.HTTP) {
+				t.Errorf("request %d: HTTP status %d, %d in virtual time", i, resp.StatusCode, want.HTTP)
+			}
+		}
+	})
+}
+
+// clientView names the result of a request as a client sees it.
+func clientView(resp *http.Response, err error, stream bool) string {
+	if err != nil {
+		return schemas.ResultReset
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	switch {
+	case resp.StatusCode == 429 || resp.StatusCode == 503:
+		return schemas.ResultRateLimited
+	case resp.StatusCode != 200:
+		return schemas.ResultHTTPError
+	case err != nil:
+		return schemas.ResultTruncated
+	case bytes.Contains(body, []byte(`{"error":`)):
+		return schemas.ResultErrorEvent
+	case stream && !bytes.HasSuffix(body, []byte("data: [DONE]\n\n")):
+		return schemas.ResultTruncated
+	}
+	return schemas.ResultOK
+}
