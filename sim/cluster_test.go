@@ -2,6 +2,7 @@ package sim_test
 
 import (
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -206,8 +207,8 @@ func TestSameSeedSameEvents(t *testing.T) {
 	arrivals := busy(1, 600)
 	a := collect(mustCluster(t, mustConfig(t, tight)), arrivals...)
 	c := mustCluster(t, mustConfig(t, tight))
-	if diff := cmp.Diff(a, collect(c, arrivals...)); diff != "" {
-		t.Errorf("a second run differs: %s", diff)
+	if !slices.Equal(a, collect(c, arrivals...)) {
+		t.Error("a second run gives other events")
 	}
 	for i, s := range c.Stats() {
 		if s.Preemptions == 0 || s.PrefixHits == 0 {
@@ -233,8 +234,8 @@ func TestEventsDoNotDependOnTheDriver(t *testing.T) {
 		c.Submit(a.at, int64(i), &a.row)
 	}
 	c.Advance(math.MaxInt64, emit)
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("events differ: %s", diff)
+	if !slices.Equal(want, got) {
+		t.Errorf("%d and %d events differ", len(want), len(got))
 	}
 	for i := 1; i < len(got); i++ {
 		if got[i].AtNs < got[i-1].AtNs {
@@ -300,7 +301,7 @@ func TestFaultShares(t *testing.T) {
 		}
 	}
 	for status, share := range map[string]float64{
-		schemas.ResultRateLimited: .15, schemas.ResultErrorEvent: .075, schemas.ResultHTTPError: .075,
+		schemas.ResultRateLimited: .1, schemas.ResultErrorEvent: .075, schemas.ResultHTTPError: .05 + .075,
 		schemas.ResultTruncated: .1, schemas.ResultReset: .1, schemas.ResultOK: .5,
 	} {
 		near(t, "share of "+status, got[status], share, .1)

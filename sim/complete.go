@@ -61,7 +61,7 @@ func (s *Server) request(b *body, chat bool, header string) (*request, *apiError
 	if fault != nil {
 		return nil, fault
 	}
-	id := s.lastID.Add(1)
+	id := s.nextID.Add(1) - 1
 	return &request{
 		id: id, draw: drawOf(header, id), prompt: int32(p.tokens()), output: output, streamed: b.Stream,
 		block: int32(s.cfg.EngineBlock), keys: p.keys(s.cfg.Seed, b.CacheSalt, s.cfg.EngineBlock),

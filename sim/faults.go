@@ -44,7 +44,9 @@ func (f *Faults) strike(seed uint64, r *request) {
 // has sent nothing yet.
 func (r *request) failStatus() string {
 	switch {
-	case r.fail == fail503 || r.fail == fail429:
+	case r.fail == fail503:
+		return schemas.ResultHTTPError
+	case r.fail == fail429:
 		return schemas.ResultRateLimited
 	case r.fail == failErrorEvent && r.streamed:
 		return schemas.ResultErrorEvent

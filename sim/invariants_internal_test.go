@@ -57,7 +57,7 @@ func checkInvariants(t *testing.T, e *stepper) {
 // Random workloads on random small engines: pages are conserved, limits kept, and every request ends or is
 // cancelled; a step under way always computes something.
 func TestStepperInvariants(t *testing.T) {
-	for seed := range uint64(60) {
+	for seed := range uint64(30) {
 		r := rng.New(seed, "invariants")
 		c := Config{A: 1, B: .01, C: .1, D: .001, BlockSize: 1 + r.IntN(60), EngineBlock: 1 + r.IntN(20), MaxNumSeqs: 1 + r.IntN(12), KVTokens: int64(400 + r.IntN(2000))}
 		c.MaxBatchedTokens = c.MaxNumSeqs + r.IntN(300)

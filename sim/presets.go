@@ -20,12 +20,12 @@ const (
 
 // Preset is a public model × hardware pair with coefficients, their source and their stated error.
 type Preset struct {
-	Name        string
-	Config      Config // ready to run, one replica
-	Source      string // of the coefficients
-	KVSource    string // of the KV capacity
-	StatedError string // never empty; a preset gives no Safe QPS for real hardware
-	Checked     string // predicted ÷ measured − 1 against independent public measurements, without front end
+	Name     string
+	Config   Config // ready to run, one replica
+	Source   string // of the coefficients
+	KVSource string // of the KV capacity
+	Error    string // never empty; a preset gives no Safe QPS for real hardware
+	Checked  string // predicted ÷ measured − 1 against independent public measurements, without front end
 }
 
 // Presets lists every preset, sorted by name.
@@ -67,7 +67,7 @@ func Presets() []Preset {
 
 func preset(name, source string, c Config, kvSource, checked string) Preset {
 	c.Preset = name
-	return Preset{Name: name, Config: c.withDefaults(), Source: source, KVSource: kvSource, StatedError: statedError, Checked: checked}
+	return Preset{Name: name, Config: c.withDefaults(), Source: source, KVSource: kvSource, Error: statedError, Checked: checked}
 }
 
 // fixedPreset labels the fixed-service engine.

@@ -22,7 +22,7 @@ type Server struct {
 	wake   chan struct{} // tells Run that the cluster's next event may have changed
 	closed chan struct{}
 	once   sync.Once
-	lastID atomic.Int64
+	nextID atomic.Int64
 
 	mu       sync.Mutex // guards all below
 	cluster  *Cluster

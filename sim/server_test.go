@@ -371,7 +371,7 @@ func clientView(resp *http.Response, err error, stream bool) string {
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
 	switch {
-	case resp.StatusCode == 429 || resp.StatusCode == 503:
+	case resp.StatusCode == 429:
 		return schemas.ResultRateLimited
 	case resp.StatusCode != 200:
 		return schemas.ResultHTTPError

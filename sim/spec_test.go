@@ -1,7 +1,10 @@
 package sim_test
 
 import (
+	"fmt"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -24,7 +27,7 @@ func TestPresetsRunAndStateTheirError(t *testing.T) {
 		if c := mustConfig(t, "sim:"+p.Name); c != p.Config {
 			t.Errorf("%s: spec differs: %s", p.Name, cmp.Diff(p.Config, c))
 		}
-		if p.Source == "" || p.KVSource == "" || p.Checked == "" || !strings.Contains(p.StatedError, "no Safe QPS") {
+		if p.Source == "" || p.KVSource == "" || p.Checked == "" || !strings.Contains(p.Error, "no Safe QPS") {
 			t.Errorf("%s lacks a source or its stated error", p.Name)
 		}
 	}
@@ -117,4 +120,34 @@ func FuzzParseSpec(f *testing.F) {
 			t.Errorf("%q is written as %q, which reads as %+v, %v", spec, c, again, err)
 		}
 	})
+}
+
+// The guide names every preset, with its coefficients, and every key.
+func TestGuideIsComplete(t *testing.T) {
+	text, err := os.ReadFile("../docs/sim.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	guide := string(text)
+	for _, p := range sim.Presets() {
+		c := p.Config
+		row := fmt.Sprintf("| %v | %.4f | %.4f | %.4f |", strconv.FormatFloat(c.A, 'f', -1, 64), c.B, c.C, c.D*1000)
+		line := ""
+		for l := range strings.Lines(guide) {
+			if strings.HasPrefix(l, "| `"+p.Name+"`") && strings.Count(l, "|") > 10 {
+				line = l
+			}
+		}
+		if !strings.Contains(line, row) {
+			t.Errorf("the guide's row of %s is %q, not …%s…", p.Name, line, row)
+		}
+	}
+	for _, k := range sim.Keys() {
+		if !strings.Contains(guide, "`"+k.Name+"`") {
+			t.Errorf("the guide lacks the key %s", k.Name)
+		}
+	}
+	if !strings.Contains(guide, "never issues a Safe QPS for real hardware") {
+		t.Error("the guide lacks its warning")
+	}
 }
