@@ -143,6 +143,7 @@ func (r *Report) judge(ctx context.Context, g *Gate) error {
 	if g.Point {
 		r.Gate.Confidence = "point"
 	}
+	r.gate = g
 	samples := map[sampleKey]sample{}
 	for _, rule := range g.Rules {
 		if err := ctx.Err(); err != nil {

@@ -186,16 +186,18 @@ func (v *view) judgeDepth(r *RuleReport, l Limit) {
 		most = max(most, deepest(waiting, p.start, p.end))
 	}
 	r.N, r.Observed = told+guessed, Figure(most)
+	found := fmt.Sprintf("%d requests waited at one time", most)
+	if guessed > 0 {
+		found = fmt.Sprintf("%d requests waited for their first token at one time, an upper bound of the queue: the server told its queue time for %d of %d",
+			most, told, told+guessed)
+	}
 	switch {
 	case !l.breaks(float64(most)):
-		r.Verdict, r.Reason = schemas.VerdictPass, "requests waiting at one time"
+		r.Verdict, r.Reason = schemas.VerdictPass, found
 	case guessed == 0:
-		r.Verdict, r.Reason = schemas.VerdictFail, "requests waiting at one time"
+		r.Verdict, r.Reason = schemas.VerdictFail, found
 	default:
-		inconclusive(r, fmt.Sprintf("the server told its queue time for %d of %d requests; waiting for the first token counts for the others and is an upper bound", told, told+guessed))
-	}
-	if guessed > 0 && r.Verdict == schemas.VerdictPass {
-		r.Reason = "requests that waited for their first token, an upper bound"
+		inconclusive(r, found)
 	}
 }
 

@@ -62,6 +62,10 @@ func (j judge) percentile(r *RuleReport) {
 		inconclusive(r, "insufficient: no data")
 		return
 	}
+	if j.s.untold() {
+		inconclusive(r, "insufficient: no data, no ok request tells it")
+		return
+	}
 	r.Observed = Figure(j.s.smallest(stats.Rank(n, j.rule.p))[0] / j.scale)
 	if j.gate.Point {
 		j.point(r, n)
@@ -81,9 +85,9 @@ func (j judge) percentile(r *RuleReport) {
 	l := lengthsFor(j.rule.p)
 	switch {
 	case lower > allowed:
-		r.Verdict, r.Reason = schemas.VerdictFail, fmt.Sprintf("%s, at least %s for sure", found, percent(lower))
+		r.Verdict, r.Reason = schemas.VerdictFail, fmt.Sprintf("%s, at least %s by the lower bound", found, percent(lower))
 	case nearly(j.minutes, l.final) && upper <= allowed:
-		r.Verdict, r.Reason = schemas.VerdictPass, fmt.Sprintf("%s, at most %s for sure", found, percent(upper))
+		r.Verdict, r.Reason = schemas.VerdictPass, fmt.Sprintf("%s, at most %s by the upper bound", found, percent(upper))
 	case !nearly(j.minutes, l.final) && j.early(r, l, vHalf, halfEff, allowed):
 		r.Verdict, r.Provisional = schemas.VerdictPass, true
 	default:
@@ -109,8 +113,12 @@ func (j judge) early(r *RuleReport, l lengths, vHalf, halfEff, allowed float64) 
 	if !nearly(j.minutes, l.point.minutes) {
 		return false
 	}
-	r.Reason = short + fmt.Sprintf("%s above half the limit, %s allowed there; at the limit up to 1 run in 6 passes so",
-		percent(vHalf), percent(l.point.factor*allowed))
+	wrong := "11 %"
+	if j.rule.p > .95 {
+		wrong = "17 %"
+	}
+	r.Reason = short + fmt.Sprintf("%s above half the limit, %s allowed there; at its limit a system passes so in up to %s of runs",
+		percent(vHalf), percent(l.point.factor*allowed), wrong)
 	return vHalf <= l.point.factor*allowed
 }
 
@@ -192,9 +200,9 @@ func (j judge) success(r *RuleReport, failed stats.Bits) {
 	r.Lower, r.Upper = Figure(1-upper), Figure(1-lower)
 	switch {
 	case lower > allowed:
-		r.Verdict, r.Reason = schemas.VerdictFail, fmt.Sprintf("%s, at least %s for sure, %s allowed", found, percent(lower), percent(allowed))
+		r.Verdict, r.Reason = schemas.VerdictFail, fmt.Sprintf("%s, at least %s by the lower bound, %s allowed", found, percent(lower), percent(allowed))
 	case upper <= allowed:
-		r.Verdict, r.Reason = schemas.VerdictPass, fmt.Sprintf("%s, at most %s for sure, %s allowed", found, percent(upper), percent(allowed))
+		r.Verdict, r.Reason = schemas.VerdictPass, fmt.Sprintf("%s, at most %s by the upper bound, %s allowed", found, percent(upper), percent(allowed))
 	default:
 		inconclusive(r, fmt.Sprintf("%s, up to %s possible, %s allowed", found, percent(upper), percent(allowed)))
 		j.needs(r, lengths{}, v, trials, allowed)

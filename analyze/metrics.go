@@ -20,12 +20,14 @@ const (
 	ttfoSent // for gates with origin sent; not in reports
 )
 
-// metrics lists what reports show, in their order, under the names of the JSON.
-var metrics = []struct {
+type metricName struct {
 	metric metric
 	json   string
 	label  string
-}{
+}
+
+// metrics lists what reports show, in their order, under the names of the JSON.
+var metrics = []metricName{
 	{ttft, "ttft_ms", "ttft"}, {ttfo, "ttfo_ms", "ttfo"}, {tpot, "tpot_ms", "tpot"}, {itl, "itl_ms", "itl"},
 	{interChunk, "inter_chunk_ms", "inter_chunk"}, {e2e, "e2e_ms", "e2e"}, {ttftSent, "ttft_sent_ms", "ttft_sent"},
 	{e2eSent, "e2e_sent_ms", "e2e_sent"}, {lag, "lag_ms", "lag"}, {queueTime, "queue_ms", "queue_time"},

@@ -128,7 +128,7 @@ func textBucket(b *bytes.Buffer, bucket Bucket) {
 	fmt.Fprintln(t, "  metric\tn\tundefined\tmean\tp50\tp90\tp95\tp99\tp99.9\tmax\t| tail n\tp50\tp95\tp99\t")
 	few := false
 	for i, m := range bucket.Metrics {
-		if m.N == 0 && m.Tail.N == 0 {
+		if m.N == 0 && (bucket.OK > 0 || m.Tail.N == 0) {
 			continue
 		}
 		fmt.Fprintf(t, "  %s\t%d\t%d\t%s", metricLabel(i), m.N, m.Undefined, short(m.Mean))

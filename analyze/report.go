@@ -84,6 +84,7 @@ type Report struct {
 	Gate    *GateReport `json:"gate"`
 
 	view *view
+	gate *Gate
 }
 
 // RunRef names a run that the rows came from.

@@ -14,12 +14,15 @@ type sample interface {
 	over(l Limit) (count int, effective float64)
 	// smallest returns the values at 1-based ranks, +Inf where the rank falls on a failure.
 	smallest(ranks ...int) []float64
+	// untold is true when requests succeeded and none of them has the metric.
+	untold() bool
 }
 
 // rowSample has one value a request.
 type rowSample struct {
-	values []float64 // +Inf for failures
-	sorted []float64
+	values      []float64 // +Inf for failures
+	sorted      []float64
+	ok, defined int
 }
 
 // rowSample collects metric m; ok rows that do not have it are left out.
@@ -28,12 +31,18 @@ func (d *Data) rowSample(rows []int32, m metric) *rowSample {
 	for _, i := range rows {
 		if !d.ok(i) {
 			s.values = append(s.values, math.Inf(1))
-		} else if x := d.value(m, i); !math.IsNaN(x) {
+			continue
+		}
+		s.ok++
+		if x := d.value(m, i); !math.IsNaN(x) {
+			s.defined++
 			s.values = append(s.values, x)
 		}
 	}
 	return s
 }
+
+func (s *rowSample) untold() bool { return s.ok > 0 && s.defined == 0 }
 
 func (s *rowSample) size() int { return len(s.values) }
 
@@ -103,6 +112,9 @@ func (s *gapSample) finite() *gapCounts { return &s.counts }
 
 // infinite counts the gaps of failed requests; none while no gap was seen at all.
 func (s *gapSample) infinite() int { return s.failed * s.weight }
+
+// untold is never true: without a gap the sample is empty.
+func (s *gapSample) untold() bool { return false }
 
 func (s *gapSample) size() int { return s.counts.n + s.infinite() }
 

@@ -1,0 +1,183 @@
+package analyze
+
+import (
+	"fmt"
+	"html"
+	"html/template"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// chart is one figure of the HTML report, drawn as SVG with no script. Colours come from the page's style.
+type chart struct {
+	title, what string // what it shows, for readers who cannot see it
+	xLabel      string
+	yLabel      string
+	logX        bool
+	lines       []line
+	limit       *float64 // drawn across, in units of y
+	limitText   string
+	marks       []float64 // x of failures, ticks along the top
+	shares      bool      // y goes from 0 to 1
+}
+
+// line is one series; NaN breaks it.
+type line struct {
+	name string
+	x, y []float64
+}
+
+// Size of the drawing and of its margins.
+const (
+	chartW, chartH                 = 540.0, 250.0
+	padLeft, padRight, padTop, low = 58.0, 14.0, 16.0, 40.0
+)
+
+// axis maps values to places.
+type axis struct {
+	lo, hi   float64
+	from, to float64
+	log      bool
+}
+
+func (a axis) at(v float64) float64 {
+	lo, hi := a.lo, a.hi
+	if a.log {
+		v, lo, hi = math.Log10(v), math.Log10(lo), math.Log10(hi)
+	}
+	return a.from + (v-lo)/(hi-lo)*(a.to-a.from)
+}
+
+// ticks are round values inside the axis: powers of ten with 2 and 5 on a log axis, else 1, 2 or 5 times one.
+func (a axis) ticks() []float64 {
+	var out []float64
+	if a.log {
+		decades := math.Log10(a.hi / a.lo)
+		for e := math.Floor(math.Log10(a.lo)); e <= math.Ceil(math.Log10(a.hi)); e++ {
+			for _, m := range []float64{1, 2, 5} {
+				v := m * math.Pow(10, e)
+				if v >= a.lo*(1-1e-9) && v <= a.hi*(1+1e-9) && (m == 1 || decades < 2.5) {
+					out = append(out, v)
+				}
+			}
+		}
+		return out
+	}
+	step := math.Pow(10, math.Floor(math.Log10((a.hi-a.lo)/4)))
+	for _, m := range []float64{1, 2, 5, 10} {
+		if (a.hi-a.lo)/(m*step) <= 6 {
+			step *= m
+			break
+		}
+	}
+	for k := math.Ceil(a.lo/step - 1e-9); k*step <= a.hi*(1+1e-9); k++ {
+		out = append(out, k*step)
+	}
+	return out
+}
+
+// bounds spans the values of all lines; a flat span is widened.
+func (c *chart) bounds() (x, y axis, any bool) {
+	x = axis{lo: math.Inf(1), hi: math.Inf(-1), from: padLeft, to: chartW - padRight, log: c.logX}
+	y = axis{lo: 0, hi: math.Inf(-1), from: chartH - low, to: padTop}
+	for _, l := range c.lines {
+		for i := range l.x {
+			if math.IsNaN(l.y[i]) || c.logX && l.x[i] <= 0 {
+				continue
+			}
+			any = true
+			x.lo, x.hi = min(x.lo, l.x[i]), max(x.hi, l.x[i])
+			y.lo, y.hi = min(y.lo, l.y[i]), max(y.hi, l.y[i])
+		}
+	}
+	if c.limit != nil && any && *c.limit < 3*y.hi {
+		y.hi = max(y.hi, *c.limit)
+	}
+	if c.logX {
+		x.lo, x.hi = x.lo/1.4, x.hi*1.4
+	}
+	if x.hi <= x.lo {
+		x.lo, x.hi = x.lo*.9, x.hi*1.1
+		if x.lo == 0 {
+			x.hi = 1
+		}
+	}
+	if y.hi <= y.lo {
+		y.hi = y.lo + 1
+	} else {
+		y.hi += .06 * (y.hi - y.lo)
+	}
+	return x, y, any
+}
+
+// svg draws the chart; "" when there is nothing to draw.
+func (c *chart) svg() template.HTML {
+	x, y, any := c.bounds()
+	if !any {
+		return ""
+	}
+	if c.shares {
+		y.lo, y.hi = 0, 1
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, `<svg viewBox="0 0 %.0f %.0f" role="img" aria-label="%s">`, chartW, chartH, html.EscapeString(c.title+": "+c.what))
+	for _, t := range y.ticks() {
+		fmt.Fprintf(&b, `<path class="grid" d="M%.1f %.1fH%.1f"/><text class="tick" x="%.1f" y="%.1f" text-anchor="end">%s</text>`,
+			padLeft, y.at(t), chartW-padRight, padLeft-7, y.at(t)+4, tickText(t))
+	}
+	for _, t := range x.ticks() {
+		fmt.Fprintf(&b, `<path class="grid" d="M%.1f %.1fV%.1f"/><text class="tick" x="%.1f" y="%.1f" text-anchor="middle">%s</text>`,
+			x.at(t), chartH-low, padTop, x.at(t), chartH-low+16, tickText(t))
+	}
+	fmt.Fprintf(&b, `<text class="axis" x="%.1f" y="%.1f" text-anchor="end">%s</text>`, chartW-padRight, chartH-6, html.EscapeString(c.xLabel))
+	fmt.Fprintf(&b, `<text class="axis" x="4" y="11">%s</text>`, html.EscapeString(c.yLabel))
+	if c.limit != nil && *c.limit <= y.hi {
+		at := y.at(*c.limit)
+		fmt.Fprintf(&b, `<path class="limit" d="M%.1f %.1fH%.1f"/><text class="limit" x="%.1f" y="%.1f" text-anchor="end">%s</text>`,
+			padLeft, at, chartW-padRight, chartW-padRight, at-4, html.EscapeString(c.limitText))
+	}
+	for i := len(c.lines) - 1; i >= 0; i-- { // the first line lies on top
+		fmt.Fprintf(&b, `<path class="line s%d" d="%s"/>`, i, path(c.lines[i], x, y))
+	}
+	for _, m := range c.marks {
+		fmt.Fprintf(&b, `<path class="fail" d="M%.1f %.1fv7"/>`, x.at(m), padTop-7)
+	}
+	b.WriteString("</svg>")
+	return template.HTML(b.String())
+}
+
+// path is the line as SVG path data; a lone point becomes a short dash, so that it is seen.
+func path(l line, x, y axis) string {
+	var b strings.Builder
+	open, lone := false, false
+	for i := range l.x {
+		if math.IsNaN(l.y[i]) || x.log && l.x[i] <= 0 {
+			if lone {
+				b.WriteString("h2")
+			}
+			open, lone = false, false
+			continue
+		}
+		command := "L"
+		if !open {
+			command = "M"
+		}
+		lone, open = !open, true
+		fmt.Fprintf(&b, "%s%.1f %.1f", command, x.at(l.x[i]), y.at(l.y[i]))
+	}
+	if lone {
+		b.WriteString("h2")
+	}
+	return b.String()
+}
+
+func tickText(v float64) string {
+	if math.Abs(v) < 1e-12 {
+		return "0"
+	}
+	if v >= 1e4 {
+		return strconv.FormatFloat(v/1e3, 'g', 3, 64) + "k"
+	}
+	return strconv.FormatFloat(v, 'g', 4, 64)
+}
