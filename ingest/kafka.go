@@ -167,7 +167,8 @@ func topicPartitions(t *kafka.Topic) ([]int, error) {
 
 // unanswered words the error of a request: a limit that passed means that no broker spoke Kafka with us.
 func (k *Kafka) unanswered(ctx context.Context, doing string, err error) error {
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+	var slow net.Error
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) || errors.As(err, &slow) && slow.Timeout() {
 		return fault.Mark(fmt.Errorf("%s: no answer from %s", doing, strings.Join(k.brokers, ",")), fault.Failure,
 			"is it a Kafka broker, and does its plaintext listener have this port?")
 	}

@@ -8,7 +8,7 @@ import (
 	"tailgate/internal/fault"
 )
 
-// plan finds out where each partition goes on. It writes nothing, and reports the faults of all partitions.
+// plan finds out where each partition goes on. It writes no data, and reports the faults of all partitions.
 func (r *runner) plan(parts []Partition) error {
 	byTopic := map[string][]Partition{}
 	var topics []string
@@ -39,8 +39,11 @@ func (r *runner) planTopic(parts []Partition) ([]*worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	if known && parts[0].Transient {
-		generation++ // what was read once cannot be read on
+	if parts[0].Transient {
+		generation, err = claimGeneration(r.opts.Lake, token, generation, known)
+		if err != nil {
+			return nil, err
+		}
 	}
 	workers, err := r.planGeneration(parts, logID{topic: token, generation: generation})
 	var reset *resetFault
@@ -89,6 +92,7 @@ func (r *runner) planPartition(p Partition, id logID) (*worker, error) {
 			r.notes = append(r.notes, fmt.Sprintf("%s: offsets %d to %d are lost", p.name(), last.Next, p.First-1))
 		}
 	}
+	w.told = w.pos
 	w.report = PartitionReport{
 		Topic: id.topic, Partition: p.ID, Generation: id.generation, First: w.pos, Last: -1, Next: w.pos, Mark: p.End,
 		Counts: newCounts(),

@@ -158,3 +158,24 @@ func currentGeneration(lake, topic string) (generation int, known bool, err erro
 	}
 	return slices.Max(generations), true, nil
 }
+
+// claimGeneration makes a generation that no other run has: what was read once from a pipe cannot be read on.
+func claimGeneration(lake, topic string, newest int, known bool) (int, error) {
+	dir := filepath.Join(lake, segmentsFolder, topic)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return 0, fmt.Errorf("making the topic's folder: %w", err)
+	}
+	g := newest
+	if known {
+		g++
+	}
+	for ; ; g++ {
+		err := os.Mkdir(filepath.Join(dir, fmt.Sprintf("g%d", g)), 0o755)
+		if err == nil {
+			return g, nil
+		}
+		if !errors.Is(err, fs.ErrExist) {
+			return 0, fmt.Errorf("making a generation: %w", err)
+		}
+	}
+}

@@ -1,0 +1,4 @@
+package ingest
+
+// SetHook makes f the failpoint hook of o.
+func SetHook(o *Options, f func(point string) error) { o.hook = f }

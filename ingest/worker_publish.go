@@ -1,0 +1,117 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+)
+
+// flush publishes the open segment. When another writer published the same range first, the own segment is
+// dropped and the position taken from the files.
+func (w *worker) flush(ctx context.Context) error {
+	seg := w.seg
+	if seg == nil {
+		return nil
+	}
+	w.seg = nil
+	defer seg.discard()
+	if seg.empty() {
+		return nil
+	}
+	seg.facts.LogStart, seg.facts.Format, seg.facts.Identity = w.part.First, w.opts.Format, w.identity
+	if err := w.publish(seg); errors.Is(err, fs.ErrExist) {
+		return w.yield(seg)
+	} else if err != nil {
+		return err
+	}
+	w.count(seg)
+	w.commit(ctx)
+	return w.crash("after-commit")
+}
+
+// publish takes the steps of §3.3 in order: ledger, close and check, link, note.
+func (w *worker) publish(seg *segment) error {
+	if err := w.crash("before-close"); err != nil {
+		return err
+	}
+	if err := seg.close(); err != nil {
+		return err
+	}
+	if len(seg.dead) > 0 {
+		path := ledgerPath(w.opts.Lake, w.id, seg.facts.First, seg.facts.Next)
+		if err := writeLedger(path, w.opts.Footer, seg.dead); err != nil {
+			return err
+		}
+	}
+	if err := w.crash("before-link"); err != nil {
+		return err
+	}
+	if err := seg.publish(); err != nil {
+		return err
+	}
+	if err := w.crash("after-link"); err != nil {
+		return err
+	}
+	if w.logFirst < 0 {
+		w.logFirst = seg.facts.First
+	}
+	return writeHead(w.id.path(w.opts.Lake, segmentsFolder), head{First: w.logFirst, Next: seg.facts.Next})
+}
+
+// yield gives way to the writer that published the segment first.
+func (w *worker) yield(seg *segment) error {
+	segments, err := recoverLog(w.opts.Lake, w.id)
+	if err != nil {
+		return err
+	}
+	next := segments[len(segments)-1].facts.Next
+	if next <= seg.facts.First {
+		return brokenLog(w.id, fmt.Sprintf("offset %d is taken by a file that does not cover it", seg.facts.First))
+	}
+	same := func(s segmentFile) bool {
+		return s.facts.First == seg.facts.First && s.facts.Next == seg.facts.Next
+	}
+	if len(seg.dead) > 0 && !slices.ContainsFunc(segments, same) {
+		os.Remove(ledgerPath(w.opts.Lake, w.id, seg.facts.First, seg.facts.Next))
+	}
+	w.report.Conflicts++
+	w.logFirst, w.pos = segments[0].facts.First, next
+	w.opts.Logger.Info("another writer has this range, going on behind it", "partition", w.part.name(), "next", next)
+	return nil
+}
+
+// count adds a published segment to the report.
+func (w *worker) count(seg *segment) {
+	w.report.Segments++
+	w.report.Counts.add(seg.facts.Counts)
+	w.report.Last = max(w.report.Last, seg.facts.Last)
+	for _, r := range seg.facts.HoleRanges {
+		w.report.HoleRanges = addRange(w.report.HoleRanges, r)
+	}
+}
+
+// commit tells the group where we are; a failure is worth a warning and nothing else.
+func (w *worker) commit(ctx context.Context) {
+	if w.opts.Group == "" || w.pos == 0 {
+		return
+	}
+	if err := w.src.Commit(ctx, w.opts.Group, w.part, w.pos); err != nil && !w.warned {
+		w.warned = true
+		w.opts.Logger.Warn("telling the group its position failed; the lake is complete all the same", "error", err)
+	}
+}
+
+// crashError is what a failpoint of a test returns: the worker stops on the spot, as after kill -9.
+type crashError struct{ point string }
+
+func (e *crashError) Error() string { return "crashed at " + e.point }
+
+func (w *worker) crash(point string) error {
+	if err := w.opts.hook(point); err != nil {
+		return &crashError{point: point}
+	}
+	return nil
+}
