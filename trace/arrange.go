@@ -216,6 +216,9 @@ func (r *raw) dequantise(t *Trace, s source) {
 
 // fillTurns numbers the turns of sessions that the file names without telling turn or parent of any row.
 func (r *raw) fillTurns() {
+	if r.allTold {
+		return
+	}
 	told := map[string]bool{}
 	for i := range r.told {
 		if r.told[i] && r.rows[i].Session != nil {

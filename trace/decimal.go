@@ -61,8 +61,8 @@ func parseDecimal(tok []byte, shift int) (v int64, exact, ok bool) {
 		return 0, false, false
 	}
 	neg := tok[0] == '-'
-	mant, exp, lost := significand(tok)
-	exp += shift
+	n := significand(tok)
+	mant, exp, lost := n.mant, n.exp+shift, n.lost
 	if mant == 0 {
 		return 0, true, true
 	}
@@ -74,6 +74,9 @@ func parseDecimal(tok []byte, shift int) (v int64, exact, ok bool) {
 			return 0, false, false
 		}
 		mant *= pow10[exp]
+		if exp == 0 && n.half {
+			mant++
+		}
 	case exp < -maxDigits:
 		mant, lost = 0, true
 	default:
@@ -94,33 +97,43 @@ func parseDecimal(tok []byte, shift int) (v int64, exact, ok bool) {
 	return v, !lost, true
 }
 
-// significand splits a JSON number into up to 19 digits and a power of ten; lost tells that further digits,
-// not all zero, were cut.
-func significand(tok []byte) (mant uint64, exp int, lost bool) {
-	digits, fraction := 0, false
+// digits are the first 19 significant digits of a number and their power of ten.
+type digits struct {
+	mant uint64
+	exp  int
+	half bool // the first digit that was cut is 5 or more
+	lost bool // a digit that was cut is not 0
+}
+
+// significand splits a JSON number.
+func significand(tok []byte) (d digits) {
+	taken, cut, fraction := 0, false, false
 	for i, c := range tok {
 		switch {
 		case c == '.':
 			fraction = true
 		case c == 'e' || c == 'E':
-			return mant, exp + exponent(tok[i+1:]), lost
+			d.exp += exponent(tok[i+1:])
+			return d
 		case c == '-':
-		case digits < maxDigits:
-			mant = 10*mant + uint64(c-'0')
-			if mant > 0 {
-				digits++
+		case taken < maxDigits:
+			d.mant = 10*d.mant + uint64(c-'0')
+			if d.mant > 0 {
+				taken++
 			}
 			if fraction {
-				exp--
+				d.exp--
 			}
 		default:
-			lost = lost || c != '0'
+			d.half = d.half || !cut && c >= '5'
+			d.lost = d.lost || c != '0'
+			cut = true
 			if !fraction {
-				exp++
+				d.exp++
 			}
 		}
 	}
-	return mant, exp, lost
+	return d
 }
 
 // exponent reads a signed integer, held within ±1e6: far outside every int64, far inside an int.

@@ -78,10 +78,13 @@ func Export(ctx context.Context, lake string, o ExportOptions) (*Trace, error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(e.rows) == 0 {
+		return nil, fault.Mark(fmt.Errorf("exporting %s: its %s view holds no request", o.Day, o.View), fault.Data, strings.Join(e.notes(), "; "))
+	}
 	t := &Trace{Meta: Meta{Name: filepath.ToSlash(filepath.Join(lake, "day="+o.Day)), Format: FormatLake, Unit: UnitMicros,
 		Convention: ConventionCumulative, Tokenizer: footer[schemas.KeyTokenizer], Epoch: footer[schemas.KeyEpoch]}}
-	if err = e.cut(t); err == nil {
-		err = e.fillInputs()
+	if err = e.fillInputs(); err == nil {
+		err = e.cut(t)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("exporting %s: %w", t.Meta.Name, err)
@@ -146,6 +149,9 @@ type exporter struct {
 // readDay reads the rows of the view.
 func (e *exporter) readDay(ctx context.Context, path string) (map[string]string, error) {
 	broken := func(err error) error { return fault.Mark(fmt.Errorf("reading %s: %w", path, err), fault.Data, "") }
+	if err := checkFooter(path); err != nil {
+		return nil, broken(err)
+	}
 	pq, err := parquetio.Open[schemas.Request](path)
 	if err != nil {
 		return nil, broken(err)
@@ -228,9 +234,6 @@ func (e *exporter) take(r *schemas.Request, place int64) error {
 
 // cut sets the trace's zero and length and keeps the rows of the window and the classes.
 func (e *exporter) cut(t *Trace) error {
-	if len(e.rows) == 0 {
-		return fault.Mark(fmt.Errorf("the %s view of the day holds no request", e.o.View), fault.Data, strings.Join(e.notes(), "; "))
-	}
 	byTime := func(a, b lakeRow) int { return cmp.Compare(a.ScheduledUs, b.ScheduledUs) }
 	first, last := slices.MinFunc(e.rows, byTime).ScheduledUs, slices.MaxFunc(e.rows, byTime).ScheduledUs
 	midnight, _ := time.Parse(dayLayout, e.o.Day)

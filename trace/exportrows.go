@@ -19,9 +19,9 @@ func checkLakePrompt(r *schemas.Request) error {
 	if r.InputTokens == nil || *r.InputTokens < 0 {
 		return errors.New("hash_ids without input_tokens")
 	}
-	have, want := len(r.HashIDs)+int(r.PrivateBlocks), blocks(*r.InputTokens, lakeBlock)
-	privateTail := have == want-1 && r.TailTokens > 0
-	if r.PrivateBlocks < 0 || r.TailTokens != *r.InputTokens%lakeBlock || have != want && !privateTail {
+	have, full, tail := len(r.HashIDs), int(*r.InputTokens)/lakeBlock, *r.InputTokens%lakeBlock
+	sharedTail := tail > 0 && have == full+1 && r.PrivateBlocks == 0
+	if r.PrivateBlocks < 0 || r.TailTokens != tail || have+int(r.PrivateBlocks) != full && !sharedTail {
 		return fmt.Errorf("%d hash_ids, %d private_blocks and %d tail_tokens do not make %d input_tokens", len(r.HashIDs),
 			r.PrivateBlocks, r.TailTokens, *r.InputTokens)
 	}

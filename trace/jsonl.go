@@ -22,6 +22,7 @@ type raw struct {
 	rows      []schemas.TraceRow
 	lines     []int64
 	told      []bool   // the file told turn or parent of the row; nil = of no row
+	allTold   bool     // the format tells turn and parent of every row
 	big       []bigRef // ids outside int64
 	unitUs    int64    // the step in which the format writes its stamps
 	quantumUs int64    // step of the clock, where the format declares one
