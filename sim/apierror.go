@@ -27,17 +27,25 @@ func newAPIError(code int, kind, param, message string) *apiError {
 	return e
 }
 
-// refusal words the HTTP status that the cluster refused a request with.
-func refusal(status int32, prompt, output int32, limit int) *apiError {
-	switch status {
-	case http.StatusTooManyRequests:
+// refusal words the HTTP status that r was refused with, by a fault, by a server that drains, or because it can
+// never fit.
+func refusal(status int32, r *request, limit int) *apiError {
+	switch {
+	case r.fail == fail429:
 		return newAPIError(int(status), "RateLimitError", "", "injected fault: too many requests")
-	case http.StatusServiceUnavailable:
+	case r.fail == fail503:
 		return newAPIError(int(status), "Service Unavailable", "", "injected fault: the server is overloaded")
+	case status == http.StatusServiceUnavailable:
+		return newAPIError(int(status), "Service Unavailable", "", "the server is shutting down")
 	default:
 		return badRequest("", "This model's maximum context length is %d tokens. However, you requested %d output tokens "+
-			"and your prompt contains %d input tokens.", limit, output, prompt)
+			"and your prompt contains %d input tokens.", limit, r.output, r.prompt)
 	}
+}
+
+// injected is the error object of the error_event fault.
+func injected() *apiError {
+	return newAPIError(http.StatusInternalServerError, "InternalServerError", "", "injected fault: the engine failed")
 }
 
 // body returns {"error": …} without a newline.

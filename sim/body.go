@@ -159,6 +159,14 @@ func (p *prompt) keys(seed uint64, salt string, block int) []uint64 {
 	return textKeys(seed, salt, p.text, block)
 }
 
+// read returns the prompt of a chat or completion body.
+func (b *body) read(chat bool) (prompt, *apiError) {
+	if chat {
+		return chatPrompt(b)
+	}
+	return completionPrompt(b.Prompt)
+}
+
 // completionPrompt reads the prompt of a completion: a text, token ids, or a list of one of these.
 func completionPrompt(raw json.RawMessage) (prompt, *apiError) {
 	raw = bytes.TrimSpace(raw)

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"math"
+	"net/http"
 	"time"
 
 	"tailgate/schemas"
@@ -70,13 +71,13 @@ func (c *Cluster) Submit(at time.Duration, id int64, row *schemas.TraceRow) {
 	}
 	whole := min(len(row.HashIDs), int(r.prompt)/c.cfg.BlockSize)
 	r.block, r.keys = int32(c.cfg.BlockSize), traceKeys(c.cfg.Seed, row.HashIDs[:whole])
-	if status, http := c.enqueue(int64(at), r); status != "" {
-		c.refused = append(c.refused, r.end(int64(at), status, http))
+	if status, code := c.enqueue(int64(at), r); status != "" {
+		c.refused = append(c.refused, r.end(int64(at), status, code))
 	}
 }
 
 // enqueue routes r and queues it, or returns the status and HTTP status that it is refused with.
-func (c *Cluster) enqueue(at int64, r *request) (status string, http int32) {
+func (c *Cluster) enqueue(at int64, r *request) (status string, code int32) {
 	for _, e := range c.replicas {
 		e.begin(at)
 	}
@@ -87,7 +88,7 @@ func (c *Cluster) enqueue(at int64, r *request) (status string, http int32) {
 	case r.fail == fail503 || r.fail == fail429:
 		return r.failStatus(), r.failHTTP()
 	case !c.fits(r):
-		return schemas.ResultHTTPError, 400
+		return schemas.ResultHTTPError, http.StatusBadRequest
 	}
 	c.replicas[r.replica].submit(at, r)
 	return "", 0

@@ -3,10 +3,8 @@ package sim
 import (
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
-	"tailgate/internal/rng"
 	"tailgate/schemas"
 )
 
@@ -24,7 +22,7 @@ func (s *Server) complete(w http.ResponseWriter, hr *http.Request, chat bool) {
 	}
 	st, refused := s.submit(r, !b.Stream)
 	if refused != 0 {
-		s.refused(refused, r).write(w)
+		refusal(refused, r, s.cfg.MaxModelLen).write(w)
 		return
 	}
 	defer s.cancel(st)
@@ -68,35 +66,6 @@ func (s *Server) request(b *body, chat bool, header string) (*request, *apiError
 	}, nil
 }
 
-// read returns the prompt of a chat or completion body.
-func (b *body) read(chat bool) (prompt, *apiError) {
-	if chat {
-		return chatPrompt(b)
-	}
-	return completionPrompt(b.Prompt)
-}
-
-// drawOf returns what a request's faults are drawn by: the decimal suffix of its X-Request-Id, which names the
-// same row in virtual time, else a hash of the header, else the number of the request.
-func drawOf(header string, id int64) uint64 {
-	if header == "" {
-		return uint64(id)
-	}
-	digits := header[len(strings.TrimRight(header, "0123456789")):]
-	if n, err := strconv.ParseInt(digits, 10, 64); err == nil {
-		return uint64(n)
-	}
-	return rng.Hash(hashString(header))
-}
-
-// refused words a refusal by the cluster or, while draining, by the server.
-func (s *Server) refused(status int32, r *request) *apiError {
-	if status == http.StatusServiceUnavailable && r.fail != fail503 {
-		return newAPIError(http.StatusServiceUnavailable, "Service Unavailable", "", "the server is shutting down")
-	}
-	return refusal(status, r.prompt, r.output, s.cfg.MaxModelLen)
-}
-
 // wait blocks until st has news; false when the client has gone. After Close it cuts the connection.
 func (s *Server) wait(hr *http.Request, st *stream) bool {
 	select {
@@ -130,7 +99,7 @@ func (s *Server) stream(w http.ResponseWriter, hr *http.Request, st *stream, a *
 			buf = a.token(buf, sent, sent == st.r.output)
 		}
 		if p.done {
-			buf = s.last(buf, a, &p.end)
+			buf = a.last(buf, &p.end)
 		}
 		if _, err := w.Write(buf); err != nil || flusher.Flush() != nil {
 			return
@@ -144,22 +113,6 @@ func (s *Server) stream(w http.ResponseWriter, hr *http.Request, st *stream, a *
 		}
 		return
 	}
-}
-
-// last appends what ends a stream; a stream that is cut ends in nothing.
-func (s *Server) last(buf []byte, a *answer, end *schemas.EngineEvent) []byte {
-	switch end.Status {
-	case schemas.ResultErrorEvent:
-		return a.fault(buf, injected())
-	case schemas.ResultTruncated:
-		return buf
-	default:
-		return a.end(buf, end)
-	}
-}
-
-func injected() *apiError {
-	return newAPIError(http.StatusInternalServerError, "InternalServerError", "", "injected fault: the engine failed")
 }
 
 // answer writes the whole answer at its end.

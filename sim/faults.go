@@ -2,6 +2,8 @@ package sim
 
 import (
 	"net/http"
+	"strconv"
+	"strings"
 
 	"tailgate/internal/rng"
 	"tailgate/schemas"
@@ -38,6 +40,19 @@ func (f *Faults) strike(seed uint64, r *request) {
 		}
 		u -= s.share
 	}
+}
+
+// drawOf returns what a request's faults are drawn by: the decimal suffix of its X-Request-Id, which names the
+// same row in virtual time, else a hash of the header, else the number of the request.
+func drawOf(header string, id int64) uint64 {
+	if header == "" {
+		return uint64(id)
+	}
+	digits := header[len(strings.TrimRight(header, "0123456789")):]
+	if n, err := strconv.ParseInt(digits, 10, 64); err == nil {
+		return uint64(n)
+	}
+	return rng.Hash(hashString(header))
 }
 
 // failStatus and failHTTP tell how a client sees the fault: a streamed answer has begun with 200, any other

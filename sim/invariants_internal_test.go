@@ -80,7 +80,7 @@ func TestStepperInvariants(t *testing.T) {
 			q := &request{id: id, prompt: int32(1 + r.IntN(250)), output: int32(1 + r.IntN(90)), block: int32(cl.cfg.BlockSize)}
 			ids := []int64{int64(r.IntN(3)), int64(r.IntN(3)), int64(r.IntN(9)), int64(r.IntN(9)), id}
 			q.keys = traceKeys(0, ids[:min(len(ids), int(q.prompt)/cl.cfg.BlockSize)])
-			if _, http := cl.enqueue(now, q); http == 0 {
+			if _, code := cl.enqueue(now, q); code == 0 {
 				live[id] = q
 			}
 			if old := live[id-int64(r.IntN(20))]; old != nil && r.IntN(6) == 0 {

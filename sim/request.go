@@ -1,6 +1,10 @@
 package sim
 
-import "tailgate/schemas"
+import (
+	"net/http"
+
+	"tailgate/schemas"
+)
 
 // request is one request inside the engine. Times are ns since the schedule's zero.
 type request struct {
@@ -50,7 +54,7 @@ func (r *request) token(at int64) schemas.EngineEvent {
 	}
 	r.generated++
 	if r.generated == r.output {
-		ev := r.end(at, schemas.ResultOK, 200)
+		ev := r.end(at, schemas.ResultOK, http.StatusOK)
 		ev.Tokens = 1
 		return ev
 	}
@@ -58,8 +62,8 @@ func (r *request) token(at int64) schemas.EngineEvent {
 }
 
 // end returns the event that ends r.
-func (r *request) end(at int64, status string, http int32) schemas.EngineEvent {
-	ev := schemas.EngineEvent{ID: r.id, AtNs: at, Done: true, Status: status, HTTP: http, Target: r.replica,
+func (r *request) end(at int64, status string, code int32) schemas.EngineEvent {
+	ev := schemas.EngineEvent{ID: r.id, AtNs: at, Done: true, Status: status, HTTP: code, Target: r.replica,
 		InputTokens: r.prompt, OutputTokens: r.generated, CachedTokens: r.cached}
 	if r.scheduled >= 0 {
 		ev.QueueNs = r.scheduled - r.arrived

@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"log/slog"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -137,11 +138,11 @@ func (s *Server) submit(r *request, quiet bool) (st *stream, refused int32) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.draining {
-		return nil, 503
+		return nil, http.StatusServiceUnavailable
 	}
 	now := s.advance()
-	if _, http := s.cluster.enqueue(int64(now), r); http != 0 {
-		return nil, http
+	if _, code := s.cluster.enqueue(int64(now), r); code != 0 {
+		return nil, code
 	}
 	st = &stream{r: r, quiet: quiet, wake: make(chan struct{}, 1)}
 	s.streams[r.id] = st

@@ -84,20 +84,23 @@ func (a *answer) close(buf []byte, n int32) []byte {
 	return append(buf, "}\n\n"...)
 }
 
-// end appends what follows the last token.
-func (a *answer) end(buf []byte, ev *schemas.EngineEvent) []byte {
-	if a.usage {
-		buf = append(append(buf, "data: {"...), a.preface...)
-		buf = append(buf, `"choices":[],"usage":`...)
-		buf = append(a.fullUsage(buf, ev), "}\n\n"...)
+// last appends what ends a stream: the usage where it is asked for, or an error object; of a stream that is cut,
+// nothing.
+func (a *answer) last(buf []byte, end *schemas.EngineEvent) []byte {
+	switch end.Status {
+	case schemas.ResultTruncated:
+		return buf
+	case schemas.ResultErrorEvent:
+		buf = append(append(buf, "data: "...), injected().body()...)
+		buf = append(buf, "\n\n"...)
+	default:
+		if a.usage {
+			buf = append(append(buf, "data: {"...), a.preface...)
+			buf = append(buf, `"choices":[],"usage":`...)
+			buf = append(a.fullUsage(buf, end), "}\n\n"...)
+		}
 	}
 	return append(buf, "data: [DONE]\n\n"...)
-}
-
-// fault appends an error object inside the stream.
-func (a *answer) fault(buf []byte, e *apiError) []byte {
-	buf = append(append(buf, "data: "...), e.body()...)
-	return append(buf, "\n\ndata: [DONE]\n\n"...)
 }
 
 // whole returns the answer that is not streamed.
