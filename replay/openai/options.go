@@ -101,6 +101,6 @@ func parseTarget(t string) (*url.URL, error) {
 	case u.RawQuery != "" || u.Fragment != "":
 		return nil, fmt.Errorf("target %q: must not have a query or fragment", t)
 	}
-	u.Path = strings.TrimSuffix(strings.TrimSuffix(u.Path, "/"), "/v1")
+	u.Path = strings.TrimSuffix(strings.TrimSuffix(u.Path, "/"), "/v1") + "/" // JoinPath needs the slash
 	return u, nil
 }

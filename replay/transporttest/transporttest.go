@@ -1,0 +1,309 @@
+// Package transporttest holds implementations of replay.Transport to one behaviour: the acceptance suite that
+// every transport's own tests call.
+//
+// The suite serves HTTP over an in-process network in virtual time (testing/synctest), so that every stamp has
+// one right value. It is no test of a target.
+package transporttest
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tailgate/internal/pipenet"
+	"tailgate/replay"
+	"tailgate/schemas"
+)
+
+// Dial connects to a target, whatever its address says.
+type Dial = func(ctx context.Context, network, addr string) (net.Conn, error)
+
+// New makes the transport under test for these base URLs, over dial.
+type New func(t *testing.T, targets []string, dial Dial) replay.Transport
+
+const ms = time.Millisecond
+
+// Run runs the suite.
+func Run(t *testing.T, newTransport New) {
+	for _, c := range answers {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { c.run(t, newTransport) })
+		})
+	}
+	t.Run("Send returns at once", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) { testSendReturnsAtOnce(t, newTransport) })
+	})
+	t.Run("cancelled", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) { testCancel(t, newTransport) })
+	})
+	t.Run("round robin", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) { testRoundRobin(t, newTransport) })
+	})
+	t.Run("no cap on requests in flight", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) { testNoCap(t, newTransport) })
+	})
+	t.Run("nobody listens", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) { testRefused(t, newTransport) })
+	})
+}
+
+// bench is one transport with one server.
+type bench struct {
+	tr   replay.Transport
+	zero time.Time
+}
+
+// start serves h and makes the transport; everything ends with the test.
+func start(t *testing.T, newTransport New, targets []string, h http.HandlerFunc) *bench {
+	t.Helper()
+	l := pipenet.Listen()
+	srv := &http.Server{Handler: h}
+	var served sync.WaitGroup
+	served.Go(func() { _ = srv.Serve(l) })
+	b := &bench{tr: newTransport(t, targets, l.DialContext), zero: time.Now()}
+	t.Cleanup(func() {
+		if err := b.tr.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+		srv.Close()
+		l.Close()
+		served.Wait()
+	})
+	return b
+}
+
+// call makes a call for a row of ten tokens in and three out.
+func (b *bench) call(stream bool) *replay.Call {
+	out := int32(3)
+	row := &schemas.TraceRow{InputTokens: 10, OutputTokens: &out, HashIDs: []int64{1}, Stream: &stream}
+	return &replay.Call{Row: row, Phase: schemas.PhaseMeasure, Zero: b.zero, Outcome: replay.NewOutcome()}
+}
+
+// do sends one call and waits for its end.
+func (b *bench) do(t *testing.T, ctx context.Context, c *replay.Call) *replay.Outcome {
+	t.Helper()
+	done := make(chan *replay.Call, 2)
+	b.tr.Send(ctx, c, func(c *replay.Call) { done <- c })
+	if got := <-done; got != c {
+		t.Fatal("done was called with another call")
+	}
+	synctest.Wait()
+	if len(done) > 0 {
+		t.Fatal("done was called twice")
+	}
+	return &c.Outcome
+}
+
+// Events writes a stream: one chunk with this text, flushed, at each of the times after the request; then a
+// finish, usage of tokens, and [DONE].
+func Events(w http.ResponseWriter, tokens int, at ...time.Duration) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	last := time.Duration(0)
+	for _, d := range at {
+		time.Sleep(d - last)
+		last = d
+		io.WriteString(w, `data: {"choices":[{"index":0,"text":"x","delta":{"content":"x"}}]}`+"\n\n")
+		w.(http.Flusher).Flush()
+	}
+	usage, _ := json.Marshal(map[string]int{"prompt_tokens": 10, "completion_tokens": tokens})
+	io.WriteString(w, `data: {"choices":[{"index":0,"text":"","delta":{},"finish_reason":"length"}]}`+"\n\n"+
+		`data: {"choices":[],"usage":`+string(usage)+"}\n\ndata: [DONE]\n\n")
+}
+
+// answer is one thing that a server may do, and what must be seen of it.
+type answer struct {
+	name         string
+	stream       bool
+	handle       http.HandlerFunc
+	status, kind string
+	http         int
+	// Stamps in ms since the request was sent, -1 = never.
+	first, last, closed time.Duration
+	tokens              int32 // -1 = not told
+}
+
+func plain(code int, contentType, body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		time.Sleep(5 * ms)
+		w.Header().Set("Content-Type", contentType)
+		w.WriteHeader(code)
+		io.WriteString(w, body)
+	}
+}
+
+// hangUp answers with what and then breaks the connection in the middle of the body.
+func hangUp(what string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		conn, buf, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			panic(err)
+		}
+		time.Sleep(5 * ms)
+		buf.WriteString(what)
+		buf.Flush()
+		conn.Close()
+	}
+}
+
+const (
+	streamHead = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+	wholeOK    = `{"choices":[{"text":"abc","message":{"content":"abc"},"finish_reason":"stop"}],"usage":{"prompt_tokens":10,"completion_tokens":3}}`
+	never      = replay.Never
+)
+
+var answers = []answer{
+	{"streamed", true, func(w http.ResponseWriter, _ *http.Request) { Events(w, 3, 10*ms, 20*ms, 35*ms) },
+		schemas.ResultOK, "", 200, 10 * ms, 35 * ms, 35 * ms, 3},
+	{"whole", false, plain(200, "application/json", wholeOK), schemas.ResultOK, "", 200, never, 5 * ms, 5 * ms, 3},
+	{"whole although a stream was asked for", true, plain(200, "application/json", wholeOK), schemas.ResultOK, "", 200, never, 5 * ms, 5 * ms, 3},
+	{"whole but empty", false, plain(200, "application/json", `{"choices":[{"text":"","finish_reason":"stop"}]}`),
+		schemas.ResultEmpty, replay.KindNoToken, 200, never, never, 5 * ms, -1},
+	{"whole with an error inside", false, plain(200, "application/json", `{"error":{"message":"m","code":500}}`),
+		schemas.ResultErrorEvent, replay.KindEngineError, 200, never, never, 5 * ms, -1},
+	{"whole but broken", false, plain(200, "application/json", `{"choices":[`),
+		schemas.ResultHTTPError, replay.KindBadJSON, 200, never, never, 5 * ms, -1},
+	{"a web page", true, plain(200, "text/html", "<html>"), schemas.ResultHTTPError, replay.KindNotSSE, 200, never, never, 5 * ms, -1},
+	{"400", true, plain(400, "application/json", `{"error":"m"}`), schemas.ResultHTTPError, replay.KindHTTP4xx, 400, never, never, 5 * ms, -1},
+	{"401", true, plain(401, "application/json", `{}`), schemas.ResultHTTPError, replay.KindUnauthorized, 401, never, never, 5 * ms, -1},
+	{"429", true, plain(429, "application/json", `{}`), schemas.ResultRateLimited, replay.KindRateLimited, 429, never, never, 5 * ms, -1},
+	{"500", true, plain(500, "text/plain", "m"), schemas.ResultHTTPError, replay.KindHTTP5xx, 500, never, never, 5 * ms, -1},
+	{"503", true, plain(503, "text/plain", "m"), schemas.ResultHTTPError, replay.KindRateLimited, 503, never, never, 5 * ms, -1},
+	{"redirect", true, func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
+	},
+		schemas.ResultHTTPError, replay.KindRedirect, 307, never, never, 0, -1},
+	{"closed in the middle of a stream", true, hangUp(streamHead + "2c\r\ndata: {\"choices\":[{\"index\":0,\"text\":\"x\"}]}\n\n\r\n"),
+		schemas.ResultTruncated, replay.KindNoFinish, 200, 5 * ms, 5 * ms, 5 * ms, -1},
+	{"closed before the answer", true, hangUp(""), schemas.ResultReset, replay.KindReset, 0, never, never, 5 * ms, -1},
+	{"a stream that stays open after [DONE]", true, func(w http.ResponseWriter, r *http.Request) {
+		Events(w, 1, 10*ms)
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+	}, schemas.ResultOK, "", 200, 10 * ms, 10 * ms, 1010 * ms, 1},
+}
+
+func (a *answer) run(t *testing.T, newTransport New) {
+	requests := 0
+	b := start(t, newTransport, []string{"http://a"}, func(w http.ResponseWriter, r *http.Request) {
+		requests++
+		_, _ = io.Copy(io.Discard, r.Body)
+		a.handle(w, r)
+	})
+	time.Sleep(time.Second) // a request that does not start at zero
+	c := b.call(a.stream)
+	o := b.do(t, t.Context(), c)
+	if o.Sent != time.Second {
+		t.Errorf("sent at %v", o.Sent)
+	}
+	since := func(d time.Duration) time.Duration {
+		if d == never {
+			return never
+		}
+		return d - o.Sent
+	}
+	if o.Status != a.status || o.ErrorKind != a.kind || o.HTTPStatus != a.http || o.Usage.Output != a.tokens || o.Target != "http://a" {
+		t.Errorf("status %q, kind %q, http %d, %d tokens, target %q", o.Status, o.ErrorKind, o.HTTPStatus, o.Usage.Output, o.Target)
+	}
+	if first, last, closed := since(o.FirstToken), since(o.LastToken), since(o.Closed); first != a.first || last != a.last || closed != a.closed {
+		t.Errorf("first %v, last %v, closed %v; want %v, %v, %v", first, last, closed, a.first, a.last, a.closed)
+	}
+	if requests != 1 {
+		t.Errorf("the server saw %d requests", requests)
+	}
+}
+
+func testSendReturnsAtOnce(t *testing.T, newTransport New) {
+	b := start(t, newTransport, []string{"http://a"}, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		Events(w, 1, time.Minute)
+	})
+	done := make(chan *replay.Call)
+	for range 3 {
+		b.tr.Send(t.Context(), b.call(true), func(c *replay.Call) { done <- c })
+	}
+	if d := time.Since(b.zero); d != 0 {
+		t.Errorf("Send took %v", d)
+	}
+	for range 3 {
+		if c := <-done; c.Outcome.FirstToken != time.Minute {
+			t.Errorf("first token at %v", c.Outcome.FirstToken)
+		}
+	}
+}
+
+func testCancel(t *testing.T, newTransport New) {
+	for _, when := range []string{"waiting", "streaming"} {
+		b := start(t, newTransport, []string{"http://a"}, func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			if when == "streaming" {
+				w.Header().Set("Content-Type", "text/event-stream")
+				io.WriteString(w, `data: {"choices":[{"text":"x","delta":{"content":"x"}}]}`+"\n\n")
+				w.(http.Flusher).Flush()
+			}
+			<-r.Context().Done()
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+		o := b.do(t, ctx, b.call(true))
+		if o.Status != schemas.ResultCancelled || o.ErrorKind != replay.KindAborted || o.Closed != time.Second {
+			t.Errorf("%s: status %q, kind %q, closed %v", when, o.Status, o.ErrorKind, o.Closed)
+		}
+	}
+}
+
+func testRoundRobin(t *testing.T, newTransport New) {
+	seen := map[string]int{}
+	b := start(t, newTransport, []string{"http://a", "http://b/v1/", "http://c"}, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		if !strings.HasPrefix(r.URL.Path, "/v1/") || strings.HasPrefix(r.URL.Path, "/v1/v1") {
+			t.Errorf("path %s", r.URL.Path)
+		}
+		seen[r.Host]++
+		Events(w, 1, ms)
+	})
+	for range 9 {
+		c := b.call(true)
+		o := b.do(t, t.Context(), c)
+		seen[o.Target]++
+	}
+	for _, name := range []string{"a", "b", "c", "http://a", "http://b/v1/", "http://c"} {
+		if seen[name] != 3 {
+			t.Errorf("%s had %d of 9 requests", name, seen[name])
+		}
+	}
+}
+
+func testNoCap(t *testing.T, newTransport New) {
+	const n = 500
+	b := start(t, newTransport, []string{"http://a"}, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		Events(w, 1, time.Second)
+	})
+	done := make(chan *replay.Call, n)
+	for range n {
+		b.tr.Send(t.Context(), b.call(true), func(c *replay.Call) { done <- c })
+	}
+	for range n {
+		if c := <-done; c.Outcome.Status != schemas.ResultOK || c.Outcome.FirstToken != time.Second {
+			t.Fatalf("status %q, first token at %v", c.Outcome.Status, c.Outcome.FirstToken)
+		}
+	}
+}
+
+func testRefused(t *testing.T, newTransport New) {
+	l := pipenet.Listen()
+	l.Close()
+	tr := newTransport(t, []string{"http://a"}, l.DialContext)
+	b := &bench{tr: tr, zero: time.Now()}
+	o := b.do(t, t.Context(), b.call(true))
+	if o.Status != schemas.ResultReset || o.ErrorKind == "" || o.Sent != 0 || o.Closed != 0 || o.HTTPStatus != 0 {
+		t.Errorf("status %q, kind %q, sent %v, closed %v", o.Status, o.ErrorKind, o.Sent, o.Closed)
+	}
+}
