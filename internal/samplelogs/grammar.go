@@ -3,6 +3,8 @@ package samplelogs
 import (
 	"math/rand/v2"
 	"strconv"
+	"unicode"
+	"unicode/utf8"
 )
 
 // language is a small grammar: sentences are patterns whose $x stand for a choice out of list x.
@@ -15,8 +17,9 @@ type language struct {
 	space      string // between sentences
 }
 
-// phrase fills a pattern.
+// phrase fills a pattern, and begins with a capital where the script has them.
 func (l *language) phrase(b []byte, r *rand.Rand, pattern string) []byte {
+	start := len(b)
 	for i := 0; i < len(pattern); i++ {
 		if pattern[i] != '$' {
 			b = append(b, pattern[i])
@@ -28,6 +31,10 @@ func (l *language) phrase(b []byte, r *rand.Rand, pattern string) []byte {
 			continue
 		}
 		b = append(b, pick(r, l.lists[pattern[i]])...)
+	}
+	first, n := utf8.DecodeRune(b[start:])
+	if upper := unicode.ToUpper(first); utf8.RuneLen(upper) == n {
+		utf8.EncodeRune(b[start:], upper)
 	}
 	return b
 }

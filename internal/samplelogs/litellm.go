@@ -160,7 +160,7 @@ func litellmRecord(start time.Time, q *request) ([]byte, error) {
 		p.Parameters.Tools = append(p.Parameters.Tools,
 			openAITool{"function", toolDefinition{t.name, t.description, json.RawMessage(t.parameters)}})
 	}
-	if err := p.setOutcome(q); err != nil {
+	if err := p.setOutcome(start, q); err != nil {
 		return nil, err
 	}
 	return encode(p)
@@ -168,7 +168,7 @@ func litellmRecord(start time.Time, q *request) ([]byte, error) {
 
 // setOutcome fills what depends on how q ended. LiteLLM logs 0 tokens and no stream flag for failures, and
 // takes the end for the first token where nothing was streamed.
-func (p *litellmPayload) setOutcome(q *request) error {
+func (p *litellmPayload) setOutcome(start time.Time, q *request) error {
 	if q.fail != nil {
 		text := q.fail.class + ": the request could not be completed"
 		p.Status, p.StatusFields.API = "failure", "failure"
@@ -181,7 +181,7 @@ func (p *litellmPayload) setOutcome(q *request) error {
 	if q.stream {
 		p.Stream = &q.stream
 	}
-	p.CompletionStartTime, p.ResponseTime = p.StartTime+q.ttft.Seconds(), q.ttft.Seconds()
+	p.CompletionStartTime, p.ResponseTime = unix(start.Add(q.arrived+q.ttft)), q.ttft.Seconds()
 	p.PromptTokens, p.CompletionTokens, p.TotalTokens = q.in, q.out, q.in+q.out
 	u := usage{Prompt: q.in, Completion: q.out, Total: q.in + q.out}
 	u.Details.Cached = q.cached

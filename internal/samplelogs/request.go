@@ -48,7 +48,7 @@ func newRequest(s *session, arrived time.Duration) *request {
 	q := &request{session: s, arrived: arrived, stream: r.IntN(20) != 0,
 		callID: uuid(r), traceID: hexID(r, 16), spanID: hexID(r, 8), answer: s.answer()}
 	q.in = max(1, (s.size+3)/4+s.t.model.drift)
-	if q.warmHit() {
+	if r.IntN(100) < 92 { // else the prefix was evicted
 		q.cached = min(s.warm/64*16, q.in-1)
 	}
 	answerBytes := q.answer.bytes() - len("assistant")
@@ -70,9 +70,6 @@ func (q *request) again(arrived time.Duration) *request {
 	next.attempt, next.traceID = q.attempt+1, q.traceID
 	return next
 }
-
-// warmHit tells whether the prefix is still cached.
-func (q *request) warmHit() bool { return q.r.IntN(100) < 92 }
 
 // times draws queueing, prefill of what is not cached, and decoding.
 func (q *request) times() {

@@ -5,8 +5,8 @@ package samplelogs
 var english = &language{
 	space: " ",
 	statements: []string{
-		"$w $v $o $p. ", "$t, $w $v $o. ", "$w $v $o, although $w $v $o $p. ",
-		"Entry $n says that $w $v $o $p $t. ", "No. $n: $o and $o, $p. ",
+		"$w $v $o $p.", "$t, $w $v $o.", "$w $v $o, although $w $v $o $p.",
+		"Entry $n says that $w $v $o $p $t.", "No. $n: $o and $o, $p.",
 	},
 	questions: []string{
 		"Can you tell me why $w $v $o $t?", "Which of the $n entries says that $w $v $o?",
@@ -27,7 +27,7 @@ var english = &language{
 var german = &language{
 	space: " ",
 	statements: []string{
-		"$w $v $o $p. ", "$w $v $t $o. ", "Eintrag $n: $w $v $o $p. ", "Zuerst steht $p ein Vermerk, dann heißt es: $w $v $o. ",
+		"$w $v $o $p.", "$w $v $t $o.", "Eintrag $n: $w $v $o $p.", "Zuerst steht $p ein Vermerk, dann heißt es: $w $v $o.",
 	},
 	questions: []string{
 		"Warum heißt es, $w $v $t $o?", "Bitte prüfe Eintrag $n: $w $v $o $p.", "Was bedeutet der Satz: $w $v $o?", "Fasse das in $n Wörtern zusammen.",
@@ -46,7 +46,7 @@ var german = &language{
 var spanish = &language{
 	space: " ",
 	statements: []string{
-		"$w $v $o $p. ", "$t, $w $v $o. ", "La nota $n dice que $w $v $o $p. ", "$w $v $o y después $v $o. ",
+		"$w $v $o $p.", "$t, $w $v $o.", "La nota $n dice que $w $v $o $p.", "$w $v $o y después $v $o.",
 	},
 	questions: []string{
 		"¿Por qué $w $v $o $t?", "¿Qué hacemos si $w $v $o $p?", "Resume en $n palabras: $w $v $o.", "¿Cuál de las $n notas dice que $w $v $o?",
@@ -65,7 +65,7 @@ var spanish = &language{
 var french = &language{
 	space: " ",
 	statements: []string{
-		"$w $v $o $p. ", "$t, $w $v $o. ", "La note $n indique que $w $v $o $p. ", "$w $v $o, puis $w $v $o. ",
+		"$w $v $o $p.", "$t, $w $v $o.", "La note $n indique que $w $v $o $p.", "$w $v $o, puis $w $v $o.",
 	},
 	questions: []string{
 		"Pourquoi dit-on que $w $v $o $t ?", "Que faire quand $w $v $o $p ?", "Résumez en $n mots : $w $v $o.", "Laquelle des $n notes dit que $w $v $o ?",
