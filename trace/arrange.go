@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"tailgate/internal/fault"
-	"tailgate/internal/rng"
 	"tailgate/schemas"
 )
 
@@ -180,38 +179,6 @@ func (r *raw) checkUnit(s source) error {
 	}
 	r.note("timestamps are read as %s: %.4g requests/s over %v", s.unit, rate, length)
 	return nil
-}
-
-// dequantise finds a coarse clock and spreads its rows inside their slots, or keeps them where that is wanted.
-func (r *raw) dequantise(t *Trace, s source) {
-	if t.Meta.Spread {
-		return
-	}
-	g, how := grid{}, "declared by the format"
-	switch {
-	case s.side != nil && s.side.QuantumUs != nil:
-		g, how = grid{step: *s.side.QuantumUs}, "declared by the sidecar"
-	case r.quantumUs > 0:
-		g = grid{step: r.quantumUs}
-	default:
-		g, _ = detectGrid(r.rows, r.unitUs)
-		how = "detected"
-	}
-	if g.step <= 0 {
-		return
-	}
-	t.Meta.QuantumUs = g.step
-	step := micros(g.step)
-	if s.KeepQuantum {
-		r.note("the clock ticks every %v (%s): timestamps kept", step, how)
-		return
-	}
-	zero, length := spread(r.rows, g, rng.New(s.Seed, "spread"))
-	t.Meta.Spread, t.Meta.Seed, t.Meta.LengthUs = true, s.Seed, max(t.Meta.LengthUs, length)
-	if !t.Meta.StartedAt.IsZero() {
-		t.Meta.StartedAt = t.Meta.StartedAt.Add(time.Duration(zero) * time.Microsecond)
-	}
-	r.note("the clock ticks every %v (%s): rows spread inside their tick with seed %d", step, how, s.Seed)
 }
 
 // fillTurns numbers the turns of sessions that the file names without telling turn or parent of any row.

@@ -198,7 +198,7 @@ func readBurstGPT(ctx context.Context, in *bufio.Reader, name, unit string) (*ra
 	err = t.each(ctx, func(row *schemas.TraceRow) error {
 		us, _, ok := parseDecimal([]byte(t.field(burstTime)), shift)
 		if !ok || us > maxStampUs || us < -maxStampUs {
-			return errors.New("Timestamp must be a number") //nolint:staticcheck // the column's name
+			return fmt.Errorf("%s must be a number", burstTime)
 		}
 		row.ScheduledUs = us
 		if us%out.quantumUs != 0 {

@@ -45,8 +45,8 @@ func (o ExportOptions) Validate() error {
 	if o.View != "" && o.View != ViewEngine && o.View != ViewClient {
 		errs = append(errs, fmt.Errorf("view %q is neither engine nor client", o.View))
 	}
-	if o.BlockSize < 0 || o.BlockSize%lakeBlock != 0 {
-		errs = append(errs, fmt.Errorf("block size %d must be a multiple of %d", o.BlockSize, lakeBlock))
+	if o.BlockSize < 0 || o.BlockSize > maxBlockSize || o.BlockSize%lakeBlock != 0 {
+		errs = append(errs, fmt.Errorf("block size %d must be a multiple of %d up to %d", o.BlockSize, lakeBlock, maxBlockSize))
 	}
 	if err := o.Window.validate(); err != nil {
 		errs = append(errs, err)

@@ -119,7 +119,7 @@ type rowBuilder struct {
 	fields
 	out     *raw
 	strings *intern
-	ids     arena[int64]
+	blocks  arena[int64]
 	counts  arena[int32]
 	places  arena[int64]
 }
@@ -144,7 +144,7 @@ func (b *rowBuilder) add(line int64) error {
 		row.OutputTokens = b.output(b.num[keyOutput])
 	}
 	if b.has[keyHashIDs] {
-		row.HashIDs = b.ids.copyOf(b.fields.ids)
+		row.HashIDs = b.blocks.copyOf(b.ids)
 		for _, id := range b.big {
 			b.out.big = append(b.out.big, bigRef{row: int(place), bigID: id})
 		}

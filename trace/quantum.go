@@ -3,7 +3,9 @@ package trace
 import (
 	"math/rand/v2"
 	"slices"
+	"time"
 
+	"tailgate/internal/rng"
 	"tailgate/schemas"
 )
 
@@ -41,6 +43,50 @@ func (g grid) offset(us int64) int64 {
 		d += g.step
 	}
 	return d
+}
+
+// dequantise finds a coarse clock and spreads its rows inside their slots, or keeps them where that is wanted.
+func (r *raw) dequantise(t *Trace, s source) {
+	if t.Meta.Spread {
+		return
+	}
+	g, how := r.clock(s)
+	if g.step <= 0 {
+		return
+	}
+	t.Meta.QuantumUs = g.step
+	if s.KeepQuantum {
+		r.note("the clock ticks every %v (%s): timestamps kept", micros(g.step), how)
+		return
+	}
+	zero := int64(0) // a file that counts from its own zero keeps it
+	if s.side == nil || !s.side.ZeroBased {
+		zero = g.start(g.slot(r.rows[0].ScheduledUs))
+	}
+	length := spread(r.rows, g, zero, rng.New(s.Seed, "spread"))
+	t.Meta.Spread, t.Meta.Seed, t.Meta.LengthUs = true, s.Seed, max(t.Meta.LengthUs, length)
+	if !t.Meta.StartedAt.IsZero() {
+		t.Meta.StartedAt = t.Meta.StartedAt.Add(time.Duration(zero) * time.Microsecond)
+	}
+	r.note("the clock ticks every %v (%s): rows spread inside their tick with seed %d", micros(g.step), how, s.Seed)
+}
+
+// clock is the grid of a coarse clock, declared or detected; step 0 = the clock is fine. The first row of a
+// declared clock lies on a tick.
+func (r *raw) clock(s source) (g grid, how string) {
+	switch {
+	case s.side != nil && s.side.QuantumUs != nil:
+		g.step, how = *s.side.QuantumUs, "declared by the file"
+	case r.quantumUs > 0:
+		g.step, how = r.quantumUs, "declared by the format"
+	default:
+		g, _ = detectGrid(r.rows, r.unitUs)
+		return g, "detected"
+	}
+	if g.step > 0 {
+		g.phase = r.rows[0].ScheduledUs % g.step
+	}
+	return g, how
 }
 
 // detectGrid finds the coarsest grid that the sorted stamps of rows lie on. A trace that is merely regular
@@ -135,34 +181,35 @@ func coarse(rows []schemas.TraceRow, g grid) bool {
 	return float64(tied) >= quantumTied*float64(len(rows)) || len(multiples) >= quantumMultiples
 }
 
-// eachSlot visits the runs of rows that share a slot; before is the last visited slot, the same for the first.
+// eachSlot visits the runs of rows that share a slot; before is the slot visited last, the same one at first.
+// visit may move the rows it is given.
 func eachSlot(rows []schemas.TraceRow, g grid, visit func(slot, before int64, members []schemas.TraceRow)) {
+	before := g.slot(rows[0].ScheduledUs)
 	for i := 0; i < len(rows); {
 		slot := g.slot(rows[i].ScheduledUs)
 		j := i + 1
 		for j < len(rows) && g.slot(rows[j].ScheduledUs) == slot {
 			j++
 		}
-		before := slot
-		if i > 0 {
-			before = g.slot(rows[i-1].ScheduledUs)
-		}
 		visit(slot, before, rows[i:j])
-		i = j
+		before, i = slot, j
 	}
 }
 
-// spread moves every row to a uniform place inside its slot, order kept, and counts time from the start of the
-// first slot. It returns that start on the old clock, and the length of all slots.
-func spread(rows []schemas.TraceRow, g grid, rnd *rand.Rand) (zeroUs, lengthUs int64) {
-	first, last := g.slot(rows[0].ScheduledUs), int64(0)
+// start is the stamp at which a slot begins.
+func (g grid) start(slot int64) int64 { return g.phase + slot*g.step }
+
+// spread moves every row to a uniform place inside its slot, order kept, and counts time from zeroUs. It returns
+// the length up to the end of the last slot.
+func spread(rows []schemas.TraceRow, g grid, zeroUs int64, rnd *rand.Rand) (lengthUs int64) {
 	eachSlot(rows, g, func(slot, _ int64, members []schemas.TraceRow) {
-		last = slot - first
-		for i, at := range drawIn(len(members), last*g.step, g.step, rnd) {
+		begin := g.start(slot) - zeroUs
+		for i, at := range drawIn(len(members), begin, g.step, rnd) {
 			members[i].ScheduledUs = at
 		}
+		lengthUs = begin + g.step
 	})
-	return g.phase + first*g.step, (last + 1) * g.step
+	return lengthUs
 }
 
 // drawIn draws n sorted uniform stamps in [startUs, startUs+stepUs).

@@ -2,6 +2,7 @@ package trace_test
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -101,6 +102,29 @@ func TestSpreading(t *testing.T) {
 	}
 	if raw, after := idc(kept.Rows, 100*time.Millisecond), idc(one.Rows, 100*time.Millisecond); raw < 5 || after > 1.15 || after < 0.85 {
 		t.Errorf("IDC(0.1 s) %v became %v, want 1", raw, after)
+	}
+}
+
+// A slice of a kept coarse trace that is spread later keeps its zero.
+func TestDeclaredQuantumKeepsTheZero(t *testing.T) {
+	whole := read(t, ticking(1, 600, 3.4, 3000, 0), trace.Options{KeepQuantum: true})
+	part, err := whole.Slice(trace.Window{From: 29 * time.Second, To: time.Minute}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	part.Rows = part.Rows[20:] // the zero lies well before the first row
+	path := filepath.Join(t.TempDir(), "p.parquet")
+	if err := part.WriteFile(path, "", "v1"); err != nil {
+		t.Fatal(err)
+	}
+	got, err := trace.Load(t.Context(), path, trace.Options{})
+	if err != nil || !got.Meta.Spread {
+		t.Fatalf("%v, %+v", err, got)
+	}
+	for i := range got.Rows {
+		if d := got.Rows[i].ScheduledUs - part.Rows[i].ScheduledUs; d < 0 || d >= 3_000_000 {
+			t.Fatalf("row %d moved from %d to %d", i, part.Rows[i].ScheduledUs, got.Rows[i].ScheduledUs)
+		}
 	}
 }
 

@@ -46,6 +46,9 @@ const (
 	UnitMicros  = "us"
 )
 
+// maxBlockSize bounds tokens per hash id.
+const maxBlockSize = 1 << 20
+
 // Trace is a timed trace in memory.
 type Trace struct {
 	Rows  []schemas.TraceRow
@@ -92,8 +95,8 @@ func (o Options) Validate() error {
 	if !slices.Contains([]string{"", UnitSeconds, UnitMillis, UnitMicros}, o.Unit) {
 		errs = append(errs, fmt.Errorf("timestamp unit %q is not one of s, ms, us", o.Unit))
 	}
-	if o.BlockSize < 0 {
-		errs = append(errs, fmt.Errorf("block size %d must be > 0", o.BlockSize))
+	if o.BlockSize < 0 || o.BlockSize > maxBlockSize {
+		errs = append(errs, fmt.Errorf("block size %d is not within 1..%d", o.BlockSize, maxBlockSize))
 	}
 	if (o.Format == FormatAzure || o.Format == FormatParquet) && o.Unit != "" {
 		errs = append(errs, fmt.Errorf("format %s states its own timestamp unit", o.Format))
