@@ -117,7 +117,7 @@ func randomText(r *rand.Rand, n int) []byte {
 func TestCommonPrefixLaw(t *testing.T) {
 	r := rng.New(1, "prefix")
 	h := freshHasher(t, anonymize.Options{BlockSize: 2})
-	for range 3000 {
+	for range 1000 {
 		a := randomText(r, r.IntN(40))
 		b := append([]byte(nil), a[:r.IntN(len(a)+1)]...)
 		b = append(b, randomText(r, r.IntN(12))...)

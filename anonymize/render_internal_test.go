@@ -150,7 +150,7 @@ func checkRoundTrip(t *testing.T, p *prompt.Prompt) {
 
 func TestRenderingCanBeReadBack(t *testing.T) {
 	r := rng.New(3, "bytes")
-	for seed := range uint64(2000) {
+	for seed := range uint64(600) {
 		data := make([]byte, r.IntN(200))
 		for i := range data {
 			data[i] = "ab\x1e\x1eXM\xf8\xff\x7f\x00"[r.IntN(10)]
@@ -169,7 +169,7 @@ func FuzzRender(f *testing.F) {
 func TestChars4IsInjective(t *testing.T) {
 	r := rng.New(4, "chars4")
 	seen := make(map[string]string)
-	for range 200_000 {
+	for range 50_000 {
 		raw := make([]byte, r.IntN(6))
 		for i := range raw {
 			raw[i] = "\x00\xfd\xfea\x1e}"[r.IntN(6)]
