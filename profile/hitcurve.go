@@ -65,37 +65,29 @@ type CacheHits struct {
 }
 
 // PrefixHits replays the blocks of rows, in order, against LRU caches of all capacities (blocks, ascending) at
-// once, by stack distances in one pass (Mattson, Gecsei, Slutz, Traiger 1970). A block is a hit only when every
-// block before it in the same request is one: an engine reuses a leading prefix and nothing else. A last block
-// that is not full counts as one block with the tokens that it holds. Rows without blocks are skipped. Time is
-// O(n log d), memory O(d) for n blocks, d of them different.
+// once. A block is a hit only when every block before it in the same request is one: an engine reuses a leading
+// prefix and nothing else. A last block that is not full counts as one block with the tokens that it holds.
+// Rows without blocks are skipped.
 func PrefixHits(rows iter.Seq[*schemas.TraceRow], blockSize int, capacities []int64) CacheHits {
 	hits := CacheHits{}
 	infinite := len(capacities)
 	sums := make([]HitRatio, infinite+1) // by the smallest capacity that hits
-	stack := newLRUStack()
-	for r := range rows {
+	hits.Distinct = NeededCapacity(rows, func(r *schemas.TraceRow, block int, need int64) {
 		n := len(r.HashIDs)
-		if n == 0 {
-			continue
+		if block == 0 {
+			hits.Requests++
+			hits.Blocks += int64(n)
 		}
-		hits.Requests++
-		hits.Blocks += int64(n)
-		need := int64(0)
-		for i, id := range r.HashIDs {
-			tokens := blockTokens(r, i, blockSize)
-			hits.Tokens += tokens
-			need = max(need, stack.touch(id))
-			if need == cold {
-				continue
-			}
-			k := sort.Search(infinite, func(k int) bool { return capacities[k] >= need })
-			sums[k].Block++
-			sums[k].Token += float64(tokens)
-			sums[k].RequestMean += 1 / float64(n)
+		tokens := blockTokens(r, block, blockSize)
+		hits.Tokens += tokens
+		if need == Cold {
+			return
 		}
-	}
-	hits.Distinct = int64(stack.live)
+		k := sort.Search(infinite, func(k int) bool { return capacities[k] >= need })
+		sums[k].Block++
+		sums[k].Token += float64(tokens)
+		sums[k].RequestMean += 1 / float64(n)
+	})
 	hits.LRU = make([]HitRatio, infinite)
 	var acc HitRatio
 	for k := range sums {
@@ -110,6 +102,26 @@ func PrefixHits(rows iter.Seq[*schemas.TraceRow], blockSize int, capacities []in
 	return hits
 }
 
+// Cold is the capacity that a block needs which no cache can hold: it, or a block before it in the same
+// request, was never used before.
+const Cold = math.MaxInt64
+
+// NeededCapacity tells for every block of every row, in order, the smallest LRU cache (in blocks) that would
+// hit it as part of the request's leading prefix, and returns the number of different blocks. One pass by stack
+// distances (Mattson, Gecsei, Slutz, Traiger 1970): time O(n log d), memory O(d) for n blocks, d of them
+// different.
+func NeededCapacity(rows iter.Seq[*schemas.TraceRow], visit func(r *schemas.TraceRow, block int, need int64)) (distinct int64) {
+	stack := newLRUStack()
+	for r := range rows {
+		need := int64(0)
+		for i, id := range r.HashIDs {
+			need = max(need, stack.touch(id))
+			visit(r, i, need)
+		}
+	}
+	return int64(stack.live)
+}
+
 func (h *CacheHits) ratio(sum HitRatio) HitRatio {
 	return HitRatio{
 		Block:       sum.Block / float64(max(h.Blocks, 1)),
@@ -122,9 +134,6 @@ func (h *CacheHits) ratio(sum HitRatio) HitRatio {
 func blockTokens(r *schemas.TraceRow, i, blockSize int) int64 {
 	return max(0, min(int64(blockSize), int64(r.InputTokens)-int64(i)*int64(blockSize)))
 }
-
-// cold is the stack distance of a block that was never seen.
-const cold = math.MaxInt64
 
 // lruStack tells, at each access, how many different blocks were used since the last one. Every block seen has
 // one slot, in order of its last use; a Fenwick tree counts the slots taken. When the slots run out, they are
@@ -153,7 +162,7 @@ func (s *lruStack) touch(id int64) int64 {
 	if int(s.next) == len(s.owner) {
 		s.compact()
 	}
-	distance := int64(cold)
+	distance := int64(Cold)
 	if slot, seen := s.slotOf[id]; seen {
 		distance = int64(s.live-s.count(slot)) + 1
 		s.taken[slot] = false
