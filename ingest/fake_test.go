@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"tailgate/ingest"
 	"tailgate/internal/parquetio"
@@ -219,7 +220,9 @@ func (m *memory) Commit(_ context.Context, _ string, p ingest.Partition, next in
 }
 
 // message is a record at an offset.
-func message(offset int64, value []byte) ingest.Record { return ingest.Record{Offset: offset, Value: value} }
+func message(offset int64, value []byte) ingest.Record {
+	return ingest.Record{Offset: offset, Value: value}
+}
 
 // run runs and wants success.
 func run(t testing.TB, src ingest.Source, o ingest.Options) *ingest.Report {
@@ -230,3 +233,5 @@ func run(t testing.TB, src ingest.Source, o ingest.Options) *ingest.Report {
 	}
 	return r
 }
+
+func segmentTime(unix float64) time.Time { return time.UnixMicro(int64(unix * 1e6)).UTC() }

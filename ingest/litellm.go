@@ -116,8 +116,8 @@ func (p *litellmPayload) record() (rec *record, reason string) {
 	rec.prompt.CacheSalt = string(params.CacheSalt)
 	judge(&rec.prompt)
 	rec.stream = litellmStream(p.Stream, params)
-	p.times(rec)
 	p.outcome(rec)
+	p.times(rec)
 	if !p.tokens(rec, answer) {
 		rec.prompt.Clear()
 		return nil, DeadBadTokens
@@ -135,13 +135,13 @@ func litellmOp(callType []byte) string {
 	return schemas.OpOther
 }
 
-// times reads duration and time to first token. response_time is not the duration of a stream, and
-// completionStartTime equals endTime when nothing was streamed.
+// times reads duration and, where an engine streamed, time to first token. response_time is not the duration
+// of a stream, and completionStartTime equals endTime when nothing was streamed.
 func (p *litellmPayload) times(rec *record) {
 	if end, ok := secondsToTime(p.End.v); ok && !end.Before(rec.arrived) {
 		rec.duration = new(end.Sub(rec.arrived))
 	}
-	if rec.stream == nil || !*rec.stream || rec.duration == nil {
+	if rec.stream == nil || !*rec.stream || !rec.reached || rec.duration == nil {
 		return
 	}
 	first, ok := secondsToTime(p.FirstToken.v)
