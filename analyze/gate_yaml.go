@@ -43,10 +43,17 @@ func lineOf(n ast.Node) int {
 	return n.GetToken().Position.Line
 }
 
+// maxGate bounds a gate file in bytes; the YAML library takes quadratic time on some malformed text.
+const maxGate = 64 << 10
+
 func (p *gateParser) file(data []byte) {
-	// The YAML library panics on some malformed documents.
+	if len(data) > maxGate {
+		p.fault(1, fmt.Errorf("larger than %d bytes, not a gate file", maxGate))
+		return
+	}
+	// A broken document must not take the program down, whatever the YAML library makes of it.
 	defer func() {
-		if r := recover(); r != nil {
+		if recover() != nil {
 			p.fault(1, errors.New("not readable as YAML"))
 		}
 	}()

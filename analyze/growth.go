@@ -21,6 +21,7 @@ const (
 	growthLimit   = 0.10
 	floorLimit    = 0.80
 	growthMinutes = 20
+	maxGrid       = 12_000 // points of the grid, which is coarser beyond 16 hours
 )
 
 // interval is the time that one request spent somewhere, µs.
@@ -146,7 +147,8 @@ func (v *view) judgeGrowth(r *RuleReport) {
 		if !nearly(minutes, growthMinutes) {
 			continue
 		}
-		grown, floor := growth(levels(v.inflight(p), p.start, p.last, gridUs))
+		step := max(gridUs, (p.last-p.start)/maxGrid)
+		grown, floor := growth(levels(v.inflight(p), p.start, p.last, step))
 		if min(grown/growthLimit, floor/floorLimit) > worst {
 			worst = min(grown/growthLimit, floor/floorLimit)
 			r.Observed, worstFloor = Figure(grown), floor
