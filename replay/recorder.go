@@ -34,12 +34,14 @@ type Recorder struct {
 	runID  string
 	footer map[string]string
 
+	writeSegment segmentWriter
+
 	mu      sync.Mutex // guards pending, bytes, err
 	pending []schemas.Result
 	bytes   int
 	err     error // the first; what comes after it is dropped
 
-	write    sync.Mutex // guards segments; held while a segment is written
+	disk     sync.Mutex // guards segments; held while a segment is written
 	segments []segment
 
 	full chan struct{}
@@ -47,6 +49,9 @@ type Recorder struct {
 	done chan struct{}
 	once sync.Once
 }
+
+// segmentWriter writes rows to a file that appears whole or not at all.
+type segmentWriter = func(path string, footer map[string]string, rows []schemas.Result) error
 
 // segment is one written file. Its rows are sorted.
 type segment struct {
@@ -57,6 +62,10 @@ type segment struct {
 // NewRecorder makes dir and starts to record into it. f is the provenance of the files; its schema is set here.
 // A folder that already holds results is refused (fault.Usage). End a recorder with Finish or Discard.
 func NewRecorder(dir string, runID string, f schemas.Footer) (*Recorder, error) {
+	return newRecorder(dir, runID, f, parquetio.WriteFile[schemas.Result])
+}
+
+func newRecorder(dir, runID string, f schemas.Footer, write segmentWriter) (*Recorder, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("creating the run folder: %w", err)
 	}
@@ -65,7 +74,7 @@ func NewRecorder(dir string, runID string, f schemas.Footer) (*Recorder, error) 
 	}
 	f.Schema = schemas.TableResults
 	r := &Recorder{
-		dir: dir, runID: runID, footer: f.Map(),
+		dir: dir, runID: runID, footer: f.Map(), writeSegment: write,
 		full: make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{}),
 	}
 	go r.loop()
@@ -171,8 +180,8 @@ func (r *Recorder) loop() {
 
 // flush writes the pending results as the next segment.
 func (r *Recorder) flush() error {
-	r.write.Lock()
-	defer r.write.Unlock()
+	r.disk.Lock()
+	defer r.disk.Unlock()
 	r.mu.Lock()
 	rows, err := r.pending, r.err
 	r.pending, r.bytes = nil, 0
@@ -185,7 +194,7 @@ func (r *Recorder) flush() error {
 		path:  filepath.Join(r.dir, fmt.Sprintf("results-%05d.parquet", len(r.segments))),
 		first: rows[0].Row,
 	}
-	if err := parquetio.WriteFile(s.path, r.footer, rows); err != nil {
+	if err := r.writeSegment(s.path, r.footer, rows); err != nil {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.err = fmt.Errorf("recording results: %w", err)
