@@ -252,5 +252,5 @@ func TestExportFaults(t *testing.T) {
 	if err := os.Remove(filepath.Join(dir, "part.parquet")); err != nil {
 		t.Fatal(err)
 	}
-	data(root, "cut")
+	data(root, "not a readable Parquet file")
 }

@@ -140,7 +140,7 @@ func detectFormat(head []byte) (string, error) {
 	case isBurstGPT(string(line)):
 		return FormatBurstGPT, nil
 	}
-	return "", fault.Mark(errors.New("the format is not recognised"), fault.Usage,
+	return "", fault.Mark(errors.New("the format is not recognised"), fault.Data,
 		"formats that are read: Mooncake or vLLM JSONL, Azure and BurstGPT CSV with their header, tailgate Parquet")
 }
 

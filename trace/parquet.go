@@ -2,7 +2,6 @@ package trace
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -42,12 +41,9 @@ func readParquet(ctx context.Context, path, name string, o Options) (*Trace, err
 	broken := func(err error) error {
 		return fault.Mark(fmt.Errorf("reading trace %s: %w", name, err), fault.Data, "")
 	}
-	if err := checkFooter(path); err != nil {
-		return nil, broken(err)
-	}
 	pq, err := parquetio.Open[schemas.TraceRow](path)
 	if err != nil {
-		return nil, broken(err)
+		return nil, fault.Mark(err, fault.Data, "") // it names the file
 	}
 	defer pq.Close()
 	side, err := parquetMeta(pq.Footer())
@@ -80,32 +76,6 @@ func readParquet(ctx context.Context, path, name string, o Options) (*Trace, err
 		return nil, err
 	}
 	return t, nil
-}
-
-// checkFooter refuses a file whose end does not hold the footer that it claims: the library would take the
-// claimed length, up to 4 GiB, from memory first.
-func checkFooter(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	st, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	const frame = 2*len(parquetMagic) + 4
-	end := make([]byte, frame-len(parquetMagic))
-	if st.Size() < int64(frame) {
-		return errors.New("the Parquet file is cut")
-	}
-	if _, err := f.ReadAt(end, st.Size()-int64(len(end))); err != nil {
-		return err
-	}
-	if string(end[4:]) != parquetMagic || int64(binary.LittleEndian.Uint32(end)) > st.Size()-int64(frame) {
-		return errors.New("the Parquet file is cut")
-	}
-	return nil
 }
 
 // parquetMeta reads the footer of a trace table.

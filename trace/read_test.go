@@ -180,8 +180,8 @@ func TestBrokenInputIsNamed(t *testing.T) {
 			}
 		})
 	}
-	for _, text := range []string{"hello\n", `{"chat_id":1,"parent_chat_id":-1}` + "\n"} {
-		if _, err := trace.Read(t.Context(), strings.NewReader(text), "t", trace.Options{}); fault.Of(err) != fault.Usage || fault.Hint(err) == "" {
+	for text, kind := range map[string]fault.Kind{"hello\n": fault.Data, `{"chat_id":1,"parent_chat_id":-1}` + "\n": fault.Usage} {
+		if _, err := trace.Read(t.Context(), strings.NewReader(text), "t", trace.Options{}); fault.Of(err) != kind || fault.Hint(err) == "" {
 			t.Errorf("%q: %v", text, err)
 		}
 	}

@@ -80,7 +80,8 @@ func TestSameRowsSameBytesInBoundedGroups(t *testing.T) {
 
 func TestUnreadableFilesAreNamed(t *testing.T) {
 	dir := t.TempDir()
-	cases := map[string][]byte{"text": []byte("hello"), "empty": nil, "magic": []byte("PAR1xxxxxxxxPAR1")}
+	cases := map[string][]byte{"text": []byte("hello"), "empty": nil, "magic": []byte("PAR1xxxxxxxxPAR1"),
+		"length": []byte("PAR1\xff\xff\xff\xffPAR1")}
 	for name, data := range cases {
 		path := filepath.Join(dir, name)
 		os.WriteFile(path, data, 0o644)

@@ -1,0 +1,150 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"tailgate/anonymize"
+	"tailgate/ingest"
+	"tailgate/internal/version"
+	"tailgate/schemas"
+)
+
+// ingestFlags are the flags of `tailgate ingest`.
+type ingestFlags struct {
+	format, lake, keys, epoch, classes string
+	models                             []string
+	maxBad                             string
+	allowGap, acceptReset, asJSON      bool
+	group                              string
+}
+
+func (a *app) ingestCommand() *cobra.Command {
+	var f ingestFlags
+	cmd := &cobra.Command{
+		Use:   "ingest kafka://broker/topic | FILE… --format F --out LAKE --keys DIR",
+		Short: "Read gateway logs into the segment log: nothing lost, nothing twice, no text on disk",
+		Long: `Reads gateway logs up to the end that the source had at the start, hashes the prompts, and writes segments.
+A second run goes on where the files end; every consumed record ends as rows, a counted skip or a dead letter.
+
+Exit codes: 0 done; 1 the source is unreachable or stalled, or too many bad records; 2 wrong usage; 6 a data gap,
+a reset topic or a torn segment; 7 key missing or unsafe.`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return a.ingest(cmd.Context(), args, &f) },
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&f.format, "format", "", "layout of the records: litellm, otlp-json")
+	fl.StringVar(&f.lake, "out", "", "folder of the lake")
+	fl.StringVar(&f.keys, "keys", "", "folder of the keys (tailgate keys init)")
+	fl.StringVar(&f.epoch, "epoch", "auto", "epoch of the block key; auto takes the newest")
+	fl.StringVar(&f.classes, "classes", "", "YAML file with the rules for workload classes")
+	fl.StringSliceVar(&f.models, "model-label", nil, "model names that may be written as they are; others become m_ tokens")
+	fl.StringVar(&f.maxBad, "max-bad", "1%", "share of bad records above which the run fails")
+	fl.BoolVar(&f.allowGap, "allow-gap", false, "go on when retention has removed records that were not read")
+	fl.BoolVar(&f.acceptReset, "accept-reset", false, "start a new generation when the topic was recreated")
+	fl.StringVar(&f.group, "group", "tailgate", "Kafka group for the advisory offset commits")
+	fl.BoolVar(&f.asJSON, "json", false, "print the report as one JSON object")
+	return cmd
+}
+
+func (a *app) ingest(ctx context.Context, sources []string, f *ingestFlags) error {
+	hideText()
+	o, err := f.options()
+	if err != nil {
+		return err
+	}
+	keys, err := loadKeys(f.keys, f.epoch)
+	if err != nil {
+		return err
+	}
+	hasher, err := anonymize.NewHasher(keys, anonymize.Options{})
+	if err != nil {
+		return err
+	}
+	o.Anonymizer = hasher
+	o.Footer = schemas.Footer{Tool: version.String(), BlockSize: strconv.Itoa(hasher.BlockSize()),
+		Tokenizer: hasher.TokenizerID(), Epoch: hasher.Epoch()}
+	o.Logger = a.logger()
+	line := a.progress()
+	defer line.end()
+	o.OnProgress = func(p ingest.Progress) { line.show(ingestProgress(p)) }
+	src, err := a.openSource(ctx, sources)
+	if err != nil {
+		return err
+	}
+	report, err := ingest.Run(ctx, src, *o)
+	line.end()
+	if report != nil {
+		if f.asJSON {
+			err = errors.Join(err, a.printJSON(report))
+		} else {
+			err = errors.Join(err, report.WriteText(a.stdout))
+		}
+	}
+	return err
+}
+
+// options reads what the flags and the class file say; every fault is listed.
+func (f *ingestFlags) options() (*ingest.Options, error) {
+	var errs []error
+	if f.lake == "" {
+		errs = append(errs, errors.New("--out is missing"))
+	}
+	if f.keys == "" {
+		errs = append(errs, errors.New("--keys is missing"))
+	}
+	if f.format == "" {
+		errs = append(errs, errors.New("--format is missing"))
+	}
+	maxBad, err := parseShare(f.maxBad)
+	if err != nil {
+		errs = append(errs, fmt.Errorf("--max-bad: %w", err))
+	}
+	o := &ingest.Options{Format: f.format, Lake: f.lake, Models: f.models, MaxBad: maxBad,
+		AllowGap: f.allowGap, AcceptReset: f.acceptReset, Group: f.group}
+	if f.classes != "" {
+		data, err := os.ReadFile(f.classes)
+		if err == nil {
+			o.Classes, err = ingest.ParseClasses(f.classes, data)
+		}
+		errs = append(errs, err)
+	}
+	return o, allFaults(errs...)
+}
+
+func (a *app) openSource(ctx context.Context, sources []string) (ingest.Source, error) {
+	if strings.HasPrefix(sources[0], "kafka://") {
+		if len(sources) > 1 {
+			return nil, usage(errors.New("one Kafka topic at a time"), "")
+		}
+		return ingest.OpenKafka(ctx, sources[0], ingest.KafkaOptions{Logger: a.logger()})
+	}
+	return ingest.OpenFiles(sources, a.stdin)
+}
+
+func loadKeys(dir, epoch string) (*anonymize.Keys, error) {
+	d, err := anonymize.OpenKeyDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	return d.Load(epoch)
+}
+
+// parseShare reads 1% or 0.01.
+func parseShare(s string) (float64, error) {
+	number, percent := strings.CutSuffix(s, "%")
+	v, err := strconv.ParseFloat(number, 64)
+	if percent {
+		v /= 100
+	}
+	if err != nil || !(v >= 0 && v <= 1) {
+		return 0, fmt.Errorf("%q is not a share such as 1%% or 0.01", s)
+	}
+	return v, nil
+}

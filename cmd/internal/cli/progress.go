@@ -1,0 +1,80 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/term"
+
+	"tailgate/ingest"
+	"tailgate/replay"
+)
+
+// plainEvery is how often progress is printed where stderr is not a terminal.
+const plainEvery = 10 * time.Second
+
+// progressLine shows the state of a long command: one live line on a terminal, else a line every 10 s.
+type progressLine struct {
+	mu    sync.Mutex
+	w     io.Writer // nil = quiet
+	live  bool
+	shown bool
+	last  time.Time
+}
+
+func (a *app) progress() *progressLine {
+	if a.quiet {
+		return &progressLine{}
+	}
+	f, ok := a.stderr.(*os.File)
+	return &progressLine{w: a.stderr, live: ok && term.IsTerminal(int(f.Fd())), last: time.Now()}
+}
+
+func (p *progressLine) show(text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.w == nil:
+	case p.live:
+		fmt.Fprintf(p.w, "\r\x1b[K%s", text)
+		p.shown = true
+	case time.Since(p.last) >= plainEvery:
+		fmt.Fprintln(p.w, text)
+		p.last = time.Now()
+	}
+}
+
+// end clears the live line, so that what follows starts on a fresh one.
+func (p *progressLine) end() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.shown {
+		fmt.Fprint(p.w, "\r\x1b[K")
+		p.shown = false
+	}
+}
+
+func ingestProgress(p ingest.Progress) string {
+	text := fmt.Sprintf("%d records, %.1f MB, %d rows, %d dead letters", p.Records, float64(p.Bytes)/1e6, p.Rows, p.Dead)
+	if p.Behind >= 0 {
+		text += fmt.Sprintf(", %d left", p.Behind)
+	}
+	return text
+}
+
+func replayProgress(p replay.Progress) string {
+	return fmt.Sprintf("%s  sent %d of %d  in flight %d  ok %d  failed %d  ttft p50 %s p99 %s  lag p99 %s  %d tokens",
+		p.Elapsed.Round(time.Second), p.Sent, p.Rows, p.InFlight, p.OK, p.Failed, stampText(p.TTFTP50), stampText(p.TTFTP99),
+		stampText(p.LagP99), p.OutputTokens)
+}
+
+// stampText is a latency for people; "-" when there is none yet.
+func stampText(d time.Duration) string {
+	if d == replay.Never {
+		return "-"
+	}
+	return d.Round(10 * time.Microsecond).String()
+}

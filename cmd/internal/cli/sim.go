@@ -1,0 +1,87 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tailgate/sim"
+)
+
+func (a *app) simCommand() *cobra.Command {
+	var listen string
+	var presets bool
+	cmd := &cobra.Command{
+		Use:   "sim [SPEC]",
+		Short: "Serve a simulated engine over HTTP",
+		Long: `Serves the simulated engine in real time with the OpenAI API and vLLM's metric names. SPEC names a preset
+and settings, as in --target sim:SPEC, for example llama-3.1-8b@1xh100,replicas=2. It never states a
+capacity of real hardware: see docs/sim.md for the model and its error.
+
+Exit codes: 0 stopped by a signal; 1 cannot listen; 2 wrong usage.`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if presets {
+				return a.printPresets()
+			}
+			spec := "sim:"
+			if len(args) == 1 {
+				spec += strings.TrimPrefix(args[0], "sim:")
+			}
+			config, err := sim.ParseSpec(spec)
+			if err != nil {
+				return err
+			}
+			return a.serve(cmd.Context(), config, listen)
+		},
+	}
+	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:8000", "address to listen on; port 0 takes a free one")
+	cmd.Flags().BoolVar(&presets, "presets", false, "list the presets with their source and stated error")
+	return cmd
+}
+
+func (a *app) printPresets() error {
+	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "preset\tstated error\tsource")
+	for _, p := range sim.Presets() {
+		fmt.Fprintf(w, "%s\t%s\t%s\n", p.Name, p.Error, p.Source)
+	}
+	return w.Flush()
+}
+
+// serve runs the simulated engine until the context ends, then lets requests in flight finish.
+func (a *app) serve(ctx context.Context, config sim.Config, address string) error {
+	server, err := sim.NewServer(config, a.logger())
+	if err != nil {
+		return err
+	}
+	defer server.Close()
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return fmt.Errorf("listening on %s: %w", address, err)
+	}
+	web := &http.Server{Handler: server.Handler(), ReadHeaderTimeout: 10 * time.Second}
+	engine := make(chan error, 1)
+	go func() { engine <- server.Run(ctx) }()
+	go func() {
+		<-ctx.Done()
+		drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+		defer cancel()
+		web.Shutdown(drain)
+	}()
+	fmt.Fprintf(a.stdout, "listening on http://%s\n", l.Addr())
+	if err := web.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serving: %w", err)
+	}
+	if err := <-engine; err != nil && !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,171 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"tailgate/internal/version"
+	"tailgate/trace"
+)
+
+func (a *app) traceCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "trace",
+		Short: "Check, describe, convert and export timed traces",
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(a.traceCheckCommand(), a.traceInfoCommand(), a.traceConvertCommand(), a.traceExportCommand())
+	return cmd
+}
+
+func (a *app) traceCheckCommand() *cobra.Command {
+	var tf traceFlags
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "check TRACE",
+		Short: "Apply every rule to every row",
+		Long: `Applies every rule of the format to every row and lists each broken row with its line.
+
+Exit codes: 0 all rows are right; 1 unreadable; 2 wrong usage; 6 broken rows or a broken file.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			t, err := a.load(cmd.Context(), args[0], &tf)
+			if err != nil {
+				return err
+			}
+			faults := t.Check()
+			if asJSON {
+				if faults == nil {
+					faults = []trace.Fault{}
+				}
+				err = a.printJSON(map[string]any{"rows": len(t.Rows), "broken": len(faults), "faults": faults})
+			} else {
+				for _, f := range faults {
+					fmt.Fprintln(a.stdout, f.String())
+				}
+				fmt.Fprintf(a.stdout, "%d rows, %d problems\n", len(t.Rows), len(faults))
+			}
+			if len(faults) > 0 {
+				a.code = exitData
+			}
+			return err
+		},
+	}
+	tf.add(cmd)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+func (a *app) traceInfoCommand() *cobra.Command {
+	var tf traceFlags
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "info TRACE",
+		Short: "Describe a trace on one screen",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			t, err := a.load(cmd.Context(), args[0], &tf)
+			if err != nil {
+				return err
+			}
+			info := t.Info()
+			if asJSON {
+				return a.printJSON(info)
+			}
+			return info.WriteText(a.stdout)
+		},
+	}
+	tf.add(cmd)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+func (a *app) traceConvertCommand() *cobra.Command {
+	var tf traceFlags
+	var to, out string
+	cmd := &cobra.Command{
+		Use:   "convert TRACE -o OUT",
+		Short: "Write a trace in another format",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if out == "" {
+				return usage(errors.New("-o is missing"), helpHint(cmd))
+			}
+			t, err := a.loadChecked(cmd.Context(), args[0], &tf)
+			if err != nil {
+				return err
+			}
+			if err := a.writeTrace(t, out, formatOf(out, to), version.String()); err != nil {
+				return err
+			}
+			a.note("%s: %d rows", out, len(t.Rows))
+			return nil
+		},
+	}
+	tf.add(cmd)
+	cmd.Flags().StringVar(&to, "to", "", "format of the output: mooncake, parquet (default: by the name's ending)")
+	cmd.Flags().StringVarP(&out, "output", "o", "", "file to write, - for stdout; .gz and .zst compress")
+	return cmd
+}
+
+func (a *app) traceExportCommand() *cobra.Command {
+	var o trace.ExportOptions
+	var window, to, out string
+	cmd := &cobra.Command{
+		Use:   "export LAKE --day D -o OUT",
+		Short: "Turn a published day of the lake into a timed trace",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var missing []error
+			if o.Day == "" {
+				missing = append(missing, errors.New("--day is missing"))
+			}
+			if out == "" {
+				missing = append(missing, errors.New("-o is missing"))
+			}
+			var err error
+			if window != "" {
+				o.Window, err = trace.ParseWindow(window)
+			}
+			if err := allFaults(append(missing, err)...); err != nil {
+				return err
+			}
+			t, err := trace.Export(cmd.Context(), args[0], o)
+			if err != nil {
+				return err
+			}
+			for _, n := range t.Notes {
+				a.note("%s", n)
+			}
+			if err := a.writeTrace(t, out, formatOf(out, to), version.String()); err != nil {
+				return err
+			}
+			a.note("%s: %d rows", out, len(t.Rows))
+			return nil
+		},
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&o.Day, "day", "", "UTC day, 2006-01-02")
+	fl.StringVar(&window, "window", "", "part of the day, such as 18h..20h")
+	fl.StringSliceVar(&o.Classes, "classes", nil, "only these workload classes")
+	fl.StringVar(&o.View, "view", "engine", "engine: what reached the engine; client: first attempts, as clients sent them")
+	fl.IntVar(&o.BlockSize, "block-size", 512, "tokens per hash id")
+	fl.Uint64Var(&o.Seed, "seed", 1, "seed of the ids of private blocks")
+	fl.StringVar(&to, "to", "", "format of the output: mooncake, parquet (default: by the name's ending)")
+	fl.StringVarP(&out, "output", "o", "", "file to write, - for stdout; .gz and .zst compress")
+	return cmd
+}
+
+// printJSON prints v as one indented object.
+func (a *app) printJSON(v any) error {
+	enc := json.NewEncoder(a.stdout)
+	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return fmt.Errorf("encoding the result: %w", err)
+	}
+	return nil
+}

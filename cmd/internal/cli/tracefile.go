@@ -1,0 +1,92 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"tailgate/internal/fault"
+	"tailgate/trace"
+)
+
+// traceFlags are the flags of every command that reads a trace.
+type traceFlags struct {
+	format      string
+	unit        string
+	blockSize   int
+	keepQuantum bool
+	seed        uint64
+}
+
+func (f *traceFlags) add(cmd *cobra.Command) {
+	fl := cmd.Flags()
+	fl.StringVar(&f.format, "from", "", "format of the input: mooncake, azure, burstgpt, parquet (default: detected)")
+	fl.StringVar(&f.unit, "timestamp-unit", "", "unit of the input's timestamps: s, ms, us (default: by format)")
+	fl.IntVar(&f.blockSize, "block-size", 0, "tokens per hash id (default: sidecar, else 512)")
+	fl.BoolVar(&f.keepQuantum, "keep-quantum", false, "keep timestamps of a coarse clock as they are instead of spreading them")
+	fl.Uint64Var(&f.seed, "seed", 1, "seed of everything that is drawn")
+}
+
+func (f *traceFlags) options() trace.Options {
+	return trace.Options{Format: f.format, Unit: f.unit, BlockSize: f.blockSize, KeepQuantum: f.keepQuantum, Seed: f.seed}
+}
+
+// load reads a trace and prints its notes.
+func (a *app) load(ctx context.Context, path string, f *traceFlags) (*trace.Trace, error) {
+	var t *trace.Trace
+	var err error
+	if path == "-" {
+		t, err = trace.Read(ctx, a.stdin, "stdin", f.options())
+	} else {
+		t, err = trace.Load(ctx, path, f.options())
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range t.Notes {
+		a.note("%s: %s", t.Meta.Name, n)
+	}
+	return t, nil
+}
+
+// loadChecked reads a trace and refuses it when a row breaks a rule.
+func (a *app) loadChecked(ctx context.Context, path string, f *traceFlags) (*trace.Trace, error) {
+	t, err := a.load(ctx, path, f)
+	if err != nil {
+		return nil, err
+	}
+	return t, broken(t, t.Check())
+}
+
+const faultsShown = 10
+
+// broken turns rule violations into one error that lists the first of them.
+func broken(t *trace.Trace, faults []trace.Fault) error {
+	if len(faults) == 0 {
+		return nil
+	}
+	var errs []error
+	for i, f := range faults {
+		if i == faultsShown {
+			errs = append(errs, fmt.Errorf("%s: and %d more", t.Meta.Name, len(faults)-i))
+			break
+		}
+		errs = append(errs, errors.New(f.String()))
+	}
+	return fault.Mark(errors.Join(errs...), fault.Data,
+		fmt.Sprintf("%d broken rows; `tailgate trace check` lists all of them", len(faults)))
+}
+
+// writeTrace writes t to path, or to stdout for "-".
+func (a *app) writeTrace(t *trace.Trace, path, format, tool string) error {
+	if path == "-" {
+		return t.Write(a.stdout, format)
+	}
+	return t.WriteFile(path, format, tool)
+}
+
+// write renders to stdout.
+func (a *app) write(render func(io.Writer) error) error { return render(a.stdout) }
