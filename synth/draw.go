@@ -68,7 +68,7 @@ func (s *selector) best(ctx context.Context, threads int) (selection, error) {
 
 // draw selects the fractional part: from each group of consecutive sessions of a stratum an exact number at
 // random, the remainder carried to the next group and on to the next stratum of the same size, from a random
-// start. So each session is selected with the probability frac(f), however small its stratum. Then it trims.
+// start. So each session comes in with the probability frac(f), however small its stratum. Then it trims.
 func (s *selector) draw(d uint64) selection {
 	frac := s.f - math.Floor(s.f)
 	sel := make(selection, len(s.sessions))

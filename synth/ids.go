@@ -25,7 +25,8 @@ type freshIDs struct {
 // newFreshIDs numbers the new ids of all copies without gaps, in order of session and copy, in a range that no
 // id of the source lies in.
 func newFreshIDs(t *trace.Trace, sessions []session, of []int32, copies []int32) *freshIDs {
-	f := &freshIDs{t: t, local: make([][]int32, len(t.Rows)), base: make([]int64, len(sessions)), count: make([]int64, len(sessions)), sessionOf: of}
+	f := &freshIDs{t: t, local: make([][]int32, len(t.Rows)), sessionOf: of}
+	f.base, f.count = make([]int64, len(sessions)), make([]int64, len(sessions))
 	shared := sharedBlocks(t, of)
 	total := int64(0)
 	for j := range sessions {

@@ -38,7 +38,8 @@ func resample(ctx context.Context, t *trace.Trace, rowsOf [][]int32, o Options) 
 	if err != nil {
 		return nil, err
 	}
-	r := &resampler{t: t, o: o, move: move, sessions: sessions, of: make([]int32, len(t.Rows)), copies: make([]int32, len(sessions))}
+	r := &resampler{t: t, o: o, move: move, sessions: sessions}
+	r.of, r.copies = make([]int32, len(t.Rows)), make([]int32, len(sessions))
 	for j := range sessions {
 		r.copies[j] = int32(whole)
 		if sel[j] {
@@ -66,7 +67,8 @@ func (r *resampler) notes(strata []stratum, target, got int) []string {
 		}
 	}
 	if small > 0 && r.o.Scale != math.Floor(r.o.Scale) {
-		out = append(out, fmt.Sprintf("%d of %d strata (tenant × class × size) are smaller than a selection group: their remainder is carried to the next stratum of the same size", small, len(strata)))
+		out = append(out, fmt.Sprintf("%d of %d strata (tenant × class × size) are smaller than a selection group: "+
+			"their remainder is carried to the next stratum of the same size", small, len(strata)))
 	}
 	if got != target {
 		out = append(out, fmt.Sprintf("no choice of whole sessions has %d rows: %d", target, got))

@@ -50,7 +50,7 @@ const (
 type Options struct {
 	Scale          float64       // wanted rate / rate of the trace
 	Mode           string        // ModeSession or ModeWarp; "" = session
-	Jitter         time.Duration // session mode only; 0 = DefaultJitter
+	Jitter         time.Duration // session mode only; 0 = DefaultJitter, below 1 µs = none
 	Seed           uint64        // of every draw
 	AllowDistorted bool          // go on when a judged invariant is broken
 	Threads        int           // 0 = GOMAXPROCS; the output never depends on it
