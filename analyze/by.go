@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"tailgate/internal/fault"
 )
 
 // A Part is one key of a By: a label, or a number cut at Edges in half-open ranges, the last one open.
@@ -28,7 +30,7 @@ var (
 )
 
 // ParseBy reads NAME for a label, NAME=0,1024,8192 for ranges of a number, and crossings of both joined by
-// "*", for example "class*input_length=0,1024". Faults are of the text alone; all of them are listed.
+// "*", for example "class*input_length=0,1024". All faults are listed, as one of kind Usage.
 func ParseBy(s string) (By, error) {
 	var by By
 	var errs []error
@@ -43,7 +45,7 @@ func ParseBy(s string) (By, error) {
 		by.Parts = append(by.Parts, part)
 	}
 	if len(errs) > 0 {
-		return By{}, errors.Join(errs...)
+		return By{}, fault.Mark(errors.Join(errs...), fault.Usage, "")
 	}
 	return by, nil
 }

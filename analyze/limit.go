@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"tailgate/internal/fault"
 )
 
 // Limit is the bound of a rule.
@@ -53,9 +55,10 @@ var (
 func ParseLimit(rule, s string) (Limit, error) {
 	r, err := parseRuleName(rule)
 	if err != nil {
-		return Limit{}, err
+		return Limit{}, fault.Mark(err, fault.Usage, "")
 	}
-	return parseLimit(r.quantity(), s)
+	l, err := parseLimit(r.quantity(), s)
+	return l, fault.Mark(err, fault.Usage, "")
 }
 
 func parseLimit(q quantity, s string) (Limit, error) {
