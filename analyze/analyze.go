@@ -32,8 +32,8 @@ func (o Options) Validate() error {
 	}
 	seen := map[string]bool{}
 	for _, by := range o.By {
-		if len(by.Parts) == 0 {
-			errs = append(errs, errors.New("a by without keys"))
+		if _, err := ParseBy(by.String()); err != nil {
+			errs = append(errs, err)
 		}
 		if seen[by.String()] {
 			errs = append(errs, fmt.Errorf("by %s stands twice", by))
@@ -96,9 +96,11 @@ func newReport(v *view) *Report {
 	}
 	for _, in := range v.d.Inputs {
 		ref := RunRef{Rows: in.Rows}
+		if in.runID != "" {
+			ref.RunID = &in.runID
+		}
 		if m := in.Manifest; m != nil {
-			at := in.startedAt()
-			ref.RunID, ref.StartedAt, ref.Clock, ref.Labels = m.RunID, &at, m.Clock, m.Labels
+			ref.RunID, ref.StartedAt, ref.Clock, ref.Labels = &m.RunID, &m.StartedAt, &m.Clock, m.Labels
 		}
 		r.Runs = append(r.Runs, ref)
 	}

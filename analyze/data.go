@@ -2,7 +2,6 @@ package analyze
 
 import (
 	"math"
-	"time"
 
 	"tailgate/internal/parquetio"
 	"tailgate/schemas"
@@ -28,6 +27,7 @@ type Input struct {
 	Manifest *schemas.Manifest // null for a bare file and for an unfinished folder
 	Folder   bool              // a run folder; without a manifest it is unfinished
 	Notes    []string          // why the rows of this input are not whole, for invalid runs
+	runID    string            // of the first row, "" when it tells none
 	clock    string            // inputs with the same clock share the schedule's zero
 }
 
@@ -181,12 +181,4 @@ func (d *Data) length(i int32) int32 {
 		return n
 	}
 	return d.inputTokens.at(i)
-}
-
-// startedAt is the wall time of the input's zero, zero when it has no manifest.
-func (in *Input) startedAt() time.Time {
-	if in.Manifest == nil {
-		return time.Time{}
-	}
-	return in.Manifest.StartedAt
 }

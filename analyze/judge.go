@@ -17,11 +17,11 @@ const caution = 1.5
 // the share above half the limit, in units of the allowed share.
 type lengths struct {
 	final  float64 // the full rule
-	bounds []early // by length, the longest first
-	point  early   // the shortest: the plain share, no bound
+	bounds []step  // by length, the longest first
+	point  step    // the shortest: the plain share, no bound
 }
 
-type early struct{ minutes, factor float64 }
+type step struct{ minutes, factor float64 }
 
 // shortest is the length below which nothing passes.
 const shortest = 5
@@ -32,12 +32,12 @@ const shortest = 5
 func lengthsFor(p float64) lengths {
 	switch {
 	case p < .95:
-		return lengths{final: 30, bounds: []early{{10, 1}}, point: early{shortest, .25}}
+		return lengths{final: 30, bounds: []step{{10, 1}}, point: step{shortest, .25}}
 	case p == .95:
-		return lengths{final: 30, bounds: []early{{10, 1.25}}, point: early{shortest, .25}}
+		return lengths{final: 30, bounds: []step{{10, 1.25}}, point: step{shortest, .25}}
 	}
 	longer := max(1, .01/(1-p))
-	return lengths{final: 60 * longer, bounds: []early{{30 * longer, 2}, {10 * longer, 1}}, point: early{shortest * longer, .1}}
+	return lengths{final: 60 * longer, bounds: []step{{30 * longer, 2}, {10 * longer, 1}}, point: step{shortest * longer, .1}}
 }
 
 // nearly tells whether a run is as long as a rule asks, but for the gap after its last arrival.

@@ -134,7 +134,7 @@ func escapeGlob(dir string) string {
 
 // endInput records an input whose rows have been appended to every column.
 func (d *Data) endInput(in Input, runID string) {
-	in.clock = "run " + runID
+	in.runID, in.clock = runID, "run "+runID
 	if in.Manifest != nil {
 		in.clock = "at " + in.Manifest.StartedAt.UTC().Format("2006-01-02T15:04:05.000000")
 	}

@@ -117,7 +117,7 @@ func parseRow(text []byte) (*jsonRow, error) {
 		row.counts[name] = p.count(name)
 	}
 	for _, name := range labelNames {
-		if s, ok := p.text(name); ok {
+		if s, ok := p.text(name); ok && s != "" {
 			row.labels[name] = s
 		}
 	}

@@ -130,10 +130,14 @@ func scanCounts(ctx context.Context, c *parquetio.Columns, name string, col *col
 	})
 }
 
+// scanWords takes an empty label for an unknown one.
 func scanWords(ctx context.Context, c *parquetio.Columns, name string, col *words, n int) error {
 	return whole(c, name, &col.column, n, func() error {
 		return c.Strings(ctx, name, &col.dict, func(codes []int32) error {
 			for _, code := range codes {
+				if code >= 0 && col.dict.Words[code] == "" {
+					code = noWord
+				}
 				col.append(code, n)
 			}
 			return nil

@@ -126,7 +126,7 @@ func TestFolderAndItsFileAgree(t *testing.T) {
 			ok++
 		}
 	}
-	if whole.OK != ok || whole.WarmupRows+whole.Scheduled != len(rows) || len(whole.Runs) != 1 || whole.Runs[0].RunID != "r_test" {
+	if whole.OK != ok || whole.WarmupRows+whole.Scheduled != len(rows) || len(whole.Runs) != 1 || *whole.Runs[0].RunID != "r_test" || *whole.Runs[0].Clock != "virtual" {
 		t.Errorf("ok %d of %d, runs %+v", whole.OK, ok, whole.Runs)
 	}
 }

@@ -46,7 +46,7 @@ var tailMetrics = []string{"ttft_ms", "tpot_ms", "e2e_ms"}
 // rules, tails, charts and every figure. Cells carry the exact values of the JSON.
 func (r *Report) WriteHTML(w io.Writer) error {
 	p := page{R: r, Title: "tailgate analysis", Headline: "no gate", Class: "none", Summary: r.ruleCounts(), Requests: r.requestsText(), Facts: r.facts()}
-	if id := strings.Trim(r.runID(), "+"); id != "" {
+	if id := r.runID(); id != "" {
 		p.Title += " of " + id
 	}
 	if r.Gate != nil {

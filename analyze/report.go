@@ -3,7 +3,9 @@ package analyze
 import (
 	"encoding/json"
 	"math"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"tailgate/schemas"
@@ -89,9 +91,9 @@ type Report struct {
 
 // RunRef names a run that the rows came from.
 type RunRef struct {
-	RunID     string            `json:"run_id"`
+	RunID     *string           `json:"run_id"` // null: a bare file that tells none
 	StartedAt *time.Time        `json:"started_at"`
-	Clock     string            `json:"clock"`
+	Clock     *string           `json:"clock"` // real or virtual
 	Labels    map[string]string `json:"labels"`
 	Rows      int               `json:"rows"`
 }
@@ -190,16 +192,15 @@ func (r *Report) Verdict() string {
 	return r.Gate.Verdict
 }
 
-// runID names the runs of the report in one word for the tables.
+// runID names the runs of the report in one word for the tables, each once.
 func (r *Report) runID() string {
-	id := ""
-	for i, run := range r.Runs {
-		if i > 0 {
-			id += "+"
+	var ids []string
+	for _, run := range r.Runs {
+		if run.RunID != nil && !slices.Contains(ids, *run.RunID) {
+			ids = append(ids, *run.RunID)
 		}
-		id += run.RunID
 	}
-	return id
+	return strings.Join(ids, "+")
 }
 
 // Tables returns the report as rows of the buckets and verdicts tables.

@@ -224,3 +224,28 @@ func spread[T any](values []T, valid []bool, defs []int16, packed int, full int1
 	}
 	return nil
 }
+
+// Dict gives words small codes in order of first sight. The zero value is empty and ready.
+type Dict struct {
+	Words []string // Words[code]
+	codes map[string]int32
+	last  int32
+}
+
+// Code returns the code of word, giving out a new one at first sight.
+func (d *Dict) Code(word []byte) int32 {
+	if len(d.Words) > 0 && d.Words[d.last] == string(word) {
+		return d.last // columns of labels have long runs
+	}
+	code, ok := d.codes[string(word)]
+	if !ok {
+		if d.codes == nil {
+			d.codes = map[string]int32{}
+		}
+		code = int32(len(d.Words))
+		d.Words = append(d.Words, string(word))
+		d.codes[d.Words[code]] = code
+	}
+	d.last = code
+	return code
+}

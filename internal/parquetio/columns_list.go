@@ -8,37 +8,6 @@ import (
 	"github.com/apache/arrow-go/v18/parquet/schema"
 )
 
-// Dict gives words small codes in order of first sight. The zero value is empty and ready.
-type Dict struct {
-	Words []string // Words[code]
-	codes map[string]int32
-	last  int32
-}
-
-// Code returns the code of word, giving out a new one at first sight.
-func (d *Dict) Code(word []byte) int32 {
-	if len(d.Words) > 0 && d.Words[d.last] == string(word) {
-		return d.last // columns of labels have long runs
-	}
-	code, ok := d.codes[string(word)]
-	if !ok {
-		if d.codes == nil {
-			d.codes = map[string]int32{}
-		}
-		code = int32(len(d.Words))
-		d.Words = append(d.Words, string(word))
-		d.codes[d.Words[code]] = code
-	}
-	d.last = code
-	return code
-}
-
-// Lookup returns the code of word, and false when it was never seen.
-func (d *Dict) Lookup(word string) (int32, bool) {
-	code, ok := d.codes[word]
-	return code, ok
-}
-
 // Int32Lists scans a column of lists of INT32. lengths holds one entry a row, −1 for a null list; values holds
 // the elements of these rows one after the other. Null elements are left out.
 func (c *Columns) Int32Lists(ctx context.Context, name string, visit func(lengths, values []int32) error) error {

@@ -35,10 +35,10 @@ func wideRows(n int) []wide {
 			at, share, name := int64(i)*10, float64(i)/3, strings.Repeat("n", i%9)
 			w.At, w.Share, w.Name = &at, &share, &name
 		}
-		switch {
-		case i%11 == 0:
+		switch i % 11 {
+		case 0:
 			w.Gaps = []int32{}
-		case i%11 == 5: // null
+		case 5: // null
 		default:
 			for range r.IntN(40) {
 				w.Gaps = append(w.Gaps, r.Int32N(1000))
