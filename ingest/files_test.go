@@ -191,7 +191,7 @@ func TestFileThatWasReplaced(t *testing.T) {
 }
 
 func TestTruncatedGzipKeepsWhatWasGood(t *testing.T) {
-	data := gzipped(jsonl(0, 3000))
+	data := gzipped(jsonl(0, 1500))
 	path := write(t, filepath.Join(t.TempDir(), "a.gz"), data[:len(data)/2])
 	o := options(t.TempDir())
 	r, err := ingest.Run(t.Context(), openFiles(t, path), o)
@@ -200,7 +200,7 @@ func TestTruncatedGzipKeepsWhatWasGood(t *testing.T) {
 	}
 	write(t, path, data)
 	run(t, openFiles(t, path), o)
-	checkComplete(t, segmentRows(t, o.Lake), 3000)
+	checkComplete(t, segmentRows(t, o.Lake), 1500)
 }
 
 func TestFileOfValuesThatSpanLines(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/segmentio/kafka-go"
@@ -97,29 +98,26 @@ func parseKafkaURL(raw string) (brokers []string, topic string, err error) {
 func reachable(ctx context.Context, brokers []string) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
-	results := make(chan error, len(brokers))
-	ok := make([]bool, len(brokers))
+	errs := make([]error, len(brokers))
+	var all sync.WaitGroup
 	for i, b := range brokers {
-		go func() {
+		all.Go(func() {
 			conn, err := new(net.Dialer).DialContext(ctx, "tcp", b)
 			if err == nil {
 				conn.Close()
-				ok[i] = true
 			}
-			results <- err
-		}()
+			errs[i] = err
+		})
 	}
-	var first error
-	for range brokers {
-		if err := <-results; err != nil && first == nil {
-			first = err
+	all.Wait()
+	var alive []string
+	for i, b := range brokers {
+		if errs[i] == nil {
+			alive = append(alive, b)
 		}
 	}
-	alive := slices.Clone(brokers)
-	i := -1
-	alive = slices.DeleteFunc(alive, func(string) bool { i++; return !ok[i] })
 	if len(alive) == 0 {
-		return nil, fmt.Errorf("reaching the Kafka broker: %w", first)
+		return nil, fmt.Errorf("reaching the Kafka broker: %w", errs[0])
 	}
 	return alive, nil
 }

@@ -17,9 +17,6 @@ func (r *runner) plan(parts []Partition) error {
 			topics = append(topics, p.Topic)
 		}
 		byTopic[p.Topic] = append(byTopic[p.Topic], p)
-		if p.Note != "" {
-			r.notes = append(r.notes, p.name()+": "+p.Note)
-		}
 	}
 	var errs []error
 	for _, topic := range topics {
@@ -48,7 +45,7 @@ func (r *runner) planTopic(parts []Partition) ([]*worker, error) {
 	workers, err := r.planGeneration(parts, logID{topic: token, generation: generation})
 	var reset *resetFault
 	if errors.As(err, &reset) && r.opts.AcceptReset {
-		r.notes = append(r.notes, fmt.Sprintf("%s was recreated: generation %d begins", parts[0].Topic, generation+1))
+		r.note(parts[0], token, fmt.Sprintf("it was recreated: generation %d begins", generation+1))
 		return r.planGeneration(parts, logID{topic: token, generation: generation + 1})
 	}
 	return workers, err
@@ -66,6 +63,13 @@ func (r *runner) planGeneration(parts []Partition, id logID) ([]*worker, error) 
 	return workers, errors.Join(errs...)
 }
 
+// note keeps something to tell about a partition: under its token in the report, which may be stored, and
+// under its name in the log.
+func (r *runner) note(p Partition, token, what string) {
+	r.notes = append(r.notes, fmt.Sprintf("%s partition %d: %s", token, p.ID, what))
+	r.opts.Logger.Warn(what, "partition", p.name())
+}
+
 // planPartition takes the position from the segment files and holds it against what the source has.
 func (r *runner) planPartition(p Partition, id logID) (*worker, error) {
 	segments, err := recoverLog(r.opts.Lake, id)
@@ -75,6 +79,9 @@ func (r *runner) planPartition(p Partition, id logID) (*worker, error) {
 	w := &worker{
 		src: r.src, opts: r.opts, part: p, id: id, rows: newRowMaker(r.opts), decode: decoderOf(r.opts.Format),
 		meter: &r.meter, pos: p.First, logFirst: -1,
+	}
+	if p.Note != "" {
+		r.note(p, id.topic, p.Note)
 	}
 	if len(p.Identity) > 0 {
 		w.identity = r.opts.Anonymizer.Token("topic", p.Identity)
@@ -89,7 +96,7 @@ func (r *runner) planPartition(p Partition, id logID) (*worker, error) {
 			if !r.opts.AllowGap {
 				return nil, gapError(p, last.Next)
 			}
-			r.notes = append(r.notes, fmt.Sprintf("%s: offsets %d to %d are lost", p.name(), last.Next, p.First-1))
+			r.note(p, id.topic, fmt.Sprintf("offsets %d to %d are lost", last.Next, p.First-1))
 		}
 	}
 	w.told = w.pos

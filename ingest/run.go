@@ -54,10 +54,11 @@ type runner struct {
 // stop the others.
 func (r *runner) consume(ctx context.Context, errs *[]error) {
 	done, reported := make(chan struct{}), make(chan struct{})
+	known := r.behind() // before the workers move
 	go func() {
 		defer close(reported)
 		if r.opts.OnProgress != nil {
-			r.meter.report(r.opts.OnProgress, r.behind(), done)
+			r.meter.report(r.opts.OnProgress, known, done)
 		}
 	}()
 	results := make([]error, len(r.workers))

@@ -53,13 +53,13 @@ func TestNothingBeyondTheMarkIsRead(t *testing.T) {
 
 func TestRotationByAgeRowsAndBytes(t *testing.T) {
 	for name, set := range map[string]func(*ingest.Options){
-		"rows":  func(o *ingest.Options) { o.RotateRows = 10 },
-		"bytes": func(o *ingest.Options) { o.RotateBytes = 4000 },
+		"rows":  func(o *ingest.Options) { o.RotateRows = 5 },
+		"bytes": func(o *ingest.Options) { o.RotateBytes = 2000 },
 		"age":   func(o *ingest.Options) { o.RotateAge = 1 },
 	} {
 		t.Run(name, func(t *testing.T) {
 			var recs []ingest.Record
-			for i := range 40 {
+			for i := range 20 {
 				recs = append(recs, message(int64(i), litellm(i, nil)))
 			}
 			o := options(t.TempDir())
@@ -67,7 +67,7 @@ func TestRotationByAgeRowsAndBytes(t *testing.T) {
 			if r := run(t, newMemory(recs), o); r.Segments < 4 {
 				t.Errorf("%d segments", r.Segments)
 			}
-			checkComplete(t, segmentRows(t, o.Lake), 40)
+			checkComplete(t, segmentRows(t, o.Lake), 20)
 		})
 	}
 }

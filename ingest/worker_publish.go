@@ -95,7 +95,7 @@ func (w *worker) count(seg *segment) {
 
 // commit tells the group where we are; a failure is worth a warning and nothing else.
 func (w *worker) commit(ctx context.Context) {
-	if w.opts.Group == "" || w.pos == 0 {
+	if w.opts.Group == "" || w.pos == 0 || ctx.Err() != nil {
 		return
 	}
 	if err := w.src.Commit(ctx, w.opts.Group, w.part, w.pos); err != nil && !w.warned {
