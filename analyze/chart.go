@@ -83,11 +83,14 @@ func (c *chart) bounds() (x, y axis, any bool) {
 	y = axis{lo: 0, hi: math.Inf(-1), from: chartH - low, to: padTop}
 	for _, l := range c.lines {
 		for i := range l.x {
-			if math.IsNaN(l.y[i]) || c.logX && l.x[i] <= 0 {
+			if c.logX && l.x[i] <= 0 {
+				continue
+			}
+			x.lo, x.hi = min(x.lo, l.x[i]), max(x.hi, l.x[i])
+			if math.IsNaN(l.y[i]) {
 				continue
 			}
 			any = true
-			x.lo, x.hi = min(x.lo, l.x[i]), max(x.hi, l.x[i])
 			y.lo, y.hi = min(y.lo, l.y[i]), max(y.hi, l.y[i])
 		}
 	}

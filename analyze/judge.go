@@ -88,7 +88,7 @@ func (j judge) percentile(r *RuleReport) {
 		r.Verdict, r.Reason = schemas.VerdictFail, fmt.Sprintf("%s, at least %s by the lower bound", found, percent(lower))
 	case nearly(j.minutes, l.final) && upper <= allowed:
 		r.Verdict, r.Reason = schemas.VerdictPass, fmt.Sprintf("%s, at most %s by the upper bound", found, percent(upper))
-	case !nearly(j.minutes, l.final) && j.early(r, l, vHalf, halfEff, allowed):
+	case !nearly(j.minutes, l.final) && v <= allowed && j.early(r, l, vHalf, halfEff, allowed):
 		r.Verdict, r.Provisional = schemas.VerdictPass, true
 	default:
 		why := fmt.Sprintf("%s, up to %s possible", found, percent(upper))

@@ -63,6 +63,7 @@ func TestVerdictByLengthOfTheRun(t *testing.T) {
 		{"p99 of 30 min", "ttft_p99", 30, fast, "pass", true, nan},
 		{"p99 of 30 min, near the limit", "ttft_p99", 30, near, "inconclusive", false, 30},
 		{"p99 of 12 min", "ttft_p99", 12, fast, "pass", true, nan},
+		{"p99 of 40 min, own share over", "ttft_p99", 40, func(i int) int64 { return int64(100 + 900*(i%83/82)) }, "inconclusive", false, nan},
 		{"p99 of 6 min", "ttft_p99", 6, fast, "pass", true, nan},
 		{"p99 of 4 min", "ttft_p99", 4, fast, "inconclusive", false, 56},
 		{"p50 of 30 min", "ttft_p50", 30, near, "pass", false, nan},

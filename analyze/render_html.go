@@ -116,7 +116,7 @@ func bucketSuffix(t Tuple) string {
 func (r *Report) facts() []fact {
 	t := r.Throughput
 	out := []fact{
-		{"validity", r.validText()}, {"success rate", short(r.SuccessRate)}, {"requests/s", short(t.RequestsPerS)},
+		{"validity", strings.TrimPrefix(r.validText(), "validity ")}, {"success rate", short(r.SuccessRate)}, {"requests/s", short(t.RequestsPerS)},
 		{"goodput/s", short(t.GoodputPerS)}, {"output tokens/s", short(t.OutputTokensPerS)},
 		{"minutes measured", short(r.MeasuredMinutes)},
 	}

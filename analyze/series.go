@@ -11,12 +11,20 @@ import (
 // maxSlices bounds the points of a chart over time.
 const maxSlices = 120
 
-// slice is one stretch of the schedule: the rows scheduled in it, and its middle in minutes from the start. Runs
-// that do not share a clock stand one after the other.
+// slice is one stretch of the schedule: the rows scheduled in it, and its middle on the time axis. Runs that do not
+// share a clock stand one after the other.
 type slice struct {
-	minute float64
-	rows   []int32
-	last   bool // of its period
+	at   float64
+	rows []int32
+	last bool // of its period
+}
+
+// timeAxis is the unit of charts over time in µs, and its name: minutes, or seconds for short runs.
+func (v *view) timeAxis() (unit float64, label string) {
+	if v.minutes() < 3 {
+		return 1e6, "seconds of schedule"
+	}
+	return 6e7, "minutes of schedule"
 }
 
 // slices cuts every period in stretches of one round length.
@@ -26,13 +34,14 @@ func (v *view) slices() []slice {
 		span += p.last - p.start
 	}
 	width := roundWidth(span / maxSlices)
+	unit, _ := v.timeAxis()
 	var out []slice
 	offset := 0.0
 	for _, p := range v.periods {
 		count := int((p.last-p.start)/width) + 1
 		cut := make([]slice, count)
 		for k := range cut {
-			cut[k].minute = offset + (float64(k)+.5)*float64(width)/6e7
+			cut[k].at = offset + (float64(k)+.5)*float64(width)/unit
 		}
 		for _, i := range v.rows[p.from:p.to] {
 			k := int((v.d.scheduled.at(i) - p.start) / width)
@@ -40,7 +49,7 @@ func (v *view) slices() []slice {
 		}
 		cut[count-1].last = true
 		out = append(out, cut...)
-		offset += float64(count) * float64(width) / 6e7
+		offset += float64(count) * float64(width) / unit
 	}
 	return out
 }
@@ -86,7 +95,8 @@ func (r *Report) limitOf(m metric) *Rule {
 
 // overTime draws the median and the p99 of ok rows per slice, and marks the slices with failures.
 func (v *view) overTime(title string, m metric, cut []slice, limit *Rule) *chart {
-	c := &chart{title: title, xLabel: "minutes of schedule", yLabel: "ms"}
+	c := &chart{title: title, yLabel: "ms"}
+	_, c.xLabel = v.timeAxis()
 	p50, p99 := line{name: "p50"}, line{name: "p99"}
 	failed := 0
 	for _, s := range cut {
@@ -104,15 +114,15 @@ func (v *view) overTime(title string, m metric, cut []slice, limit *Rule) *chart
 			at := vals.smallest(stats.Rank(n, .5), stats.Rank(n, .99))
 			mid, top = at[0], at[1]
 		}
-		p50.add(s.minute, mid)
-		p99.add(s.minute, top)
+		p50.add(s.at, mid)
+		p99.add(s.at, top)
 		if s.last {
-			p50.add(s.minute, math.NaN())
-			p99.add(s.minute, math.NaN())
+			p50.add(s.at, math.NaN())
+			p99.add(s.at, math.NaN())
 		}
 		if bad > 0 && m != lag {
 			failed += bad
-			c.marks = append(c.marks, s.minute)
+			c.marks = append(c.marks, s.at)
 		}
 	}
 	c.lines = []line{p99, p50}
@@ -152,17 +162,19 @@ func (v *view) cdf() *chart {
 
 // inflightChart draws the requests on the way.
 func (v *view) inflightChart() *chart {
-	c := &chart{title: "Requests in flight over time", what: "requests sent and not yet ended", xLabel: "minutes of schedule", yLabel: "requests"}
+	c := &chart{title: "Requests in flight over time", what: "requests sent and not yet ended", yLabel: "requests"}
+	unit, label := v.timeAxis()
+	c.xLabel = label
 	l := line{name: "in flight"}
 	offset := 0.0
 	for _, p := range v.periods {
 		end := max(p.last, p.done)
 		step := max(1_000_000, (end-p.start)/400)
 		for k, n := range levels(v.inflight(p), p.start, end, step) {
-			l.add(offset+float64(int64(k)*step)/6e7, n)
+			l.add(offset+float64(int64(k)*step)/unit, n)
 		}
 		l.add(offset, math.NaN())
-		offset += float64(end-p.start) / 6e7
+		offset += float64(end-p.start) / unit
 	}
 	if slices.ContainsFunc(l.y, func(y float64) bool { return y > 0 }) {
 		c.lines = []line{l}
