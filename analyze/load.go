@@ -132,10 +132,14 @@ func escapeGlob(dir string) string {
 	return string(out)
 }
 
-// endInput records an input whose rows have been appended to every column.
+// endInput records an input whose rows have been appended to every column. Shards of one run have one start on the
+// wall clock; in virtual time every run starts at the same time, so the run's name tells them apart.
 func (d *Data) endInput(in Input, runID string) {
-	in.runID, in.clock = runID, "run "+runID
 	if in.Manifest != nil {
+		runID = in.Manifest.RunID
+	}
+	in.runID, in.clock = runID, "run "+runID
+	if in.Manifest != nil && in.Manifest.Clock != "virtual" {
 		in.clock = "at " + in.Manifest.StartedAt.UTC().Format("2006-01-02T15:04:05.000000")
 	}
 	in.Rows = d.scheduled.n - d.n

@@ -215,22 +215,32 @@ func TestShardsShareAClock(t *testing.T) {
 		}
 	}
 	const g = "capacity_gate: {ttft_p95: 400ms, queue_depth_max: 3}"
-	one, two := report(t, load(t, folder(t, rows, nil)), g), report(t, load(t, folder(t, even, nil), folder(t, odd, nil)), g)
+	from := func(rows []schemas.Result, day int, clock, id string) string {
+		return folder(t, rows, func(m *schemas.Manifest) {
+			m.StartedAt, m.Clock, m.RunID = m.StartedAt.AddDate(0, 0, day), clock, id
+		})
+	}
+	one := report(t, load(t, from(rows, 0, "real", "a")), g)
+	two := report(t, load(t, from(even, 0, "real", "a"), from(odd, 0, "real", "b")), g)
 	for i := range one.Gate.Rules {
 		a, b := one.Gate.Rules[i], two.Gate.Rules[i]
 		if a.NEff != b.NEff && a.NEff.Known() || a.Observed != b.Observed || a.Reason != b.Reason {
 			t.Errorf("whole run %+v\nshards %+v", a, b)
 		}
 	}
-	if one.MeasuredMinutes != two.MeasuredMinutes || one.Throughput != two.Throughput && one.Throughput.GoodputPerS != two.Throughput.GoodputPerS {
-		t.Errorf("minutes %v and %v", one.MeasuredMinutes, two.MeasuredMinutes)
+	if one.MeasuredMinutes != two.MeasuredMinutes || one.Throughput.GoodputPerS != two.Throughput.GoodputPerS {
+		t.Errorf("minutes %v and %v, goodput %v and %v", one.MeasuredMinutes, two.MeasuredMinutes, one.Throughput.GoodputPerS, two.Throughput.GoodputPerS)
 	}
-	later := folder(t, rows, func(m *schemas.Manifest) { m.StartedAt = m.StartedAt.AddDate(0, 0, 1) })
-	both := report(t, load(t, folder(t, rows, nil), later), g)
-	same(t, "minutes of two runs", both.MeasuredMinutes, 2*float64(one.MeasuredMinutes))
-	same(t, "rate of two runs", both.Throughput.RequestsPerS, float64(one.Throughput.RequestsPerS))
-	if both.Scheduled != 2*one.Scheduled || both.Gate.Rules[1].Observed != one.Gate.Rules[1].Observed {
-		t.Errorf("two runs: %d rows, depth %v", both.Scheduled, both.Gate.Rules[1].Observed)
+	for name, paths := range map[string][]string{
+		"two days":         {from(rows, 0, "real", "a"), from(rows, 1, "real", "b")},
+		"two virtual runs": {from(rows, 0, "virtual", "a"), from(rows, 0, "virtual", "b")},
+	} {
+		both := report(t, load(t, paths...), g)
+		same(t, name+": minutes", both.MeasuredMinutes, 2*float64(one.MeasuredMinutes))
+		same(t, name+": rate", both.Throughput.RequestsPerS, float64(one.Throughput.RequestsPerS))
+		if both.Scheduled != 2*one.Scheduled || both.Gate.Rules[1].Observed != one.Gate.Rules[1].Observed || len(both.Runs) != 2 {
+			t.Errorf("%s: %d rows, depth %v, %d runs", name, both.Scheduled, both.Gate.Rules[1].Observed, len(both.Runs))
+		}
 	}
 }
 
