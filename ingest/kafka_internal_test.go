@@ -1,10 +1,14 @@
 package ingest
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/segmentio/kafka-go"
 	"github.com/segmentio/kafka-go/protocol"
+
+	"tailgate/internal/fault"
 )
 
 // batchOf is a v2 batch that begins at base and still holds the records at offsets.
@@ -83,5 +87,18 @@ func TestReadBatchTellsNullFromEmptyAndPassesOverHugeValues(t *testing.T) {
 	}
 	if big.Mark != markTooBig || big.Value != nil || big.Size != maxRecordBytes+1 {
 		t.Errorf("%+v", big.Mark)
+	}
+}
+
+func TestFetchErrorsThatAnotherTryCannotMend(t *testing.T) {
+	corrupt := fetchError(Partition{Topic: "tides"}, 3, errors.New("crc32 checksum mismatch (computed=1 found=2)"))
+	if fault.Of(corrupt) != fault.Data {
+		t.Errorf("a corrupt batch: %v", corrupt)
+	}
+	if gone := fetchError(Partition{Topic: "tides"}, 3, kafka.OffsetOutOfRange); !errors.Is(gone, ErrOutOfRange) {
+		t.Errorf("a deleted offset: %v", gone)
+	}
+	if moved := fetchError(Partition{Topic: "tides"}, 3, kafka.NotLeaderForPartition); fault.Of(moved) == fault.Data {
+		t.Errorf("a moved leader: %v", moved)
 	}
 }

@@ -28,11 +28,7 @@ type worker struct {
 
 // run consumes the partition up to its mark. What was good before an error is published all the same.
 func (w *worker) run(ctx context.Context) error {
-	defer func() {
-		if w.seg != nil {
-			w.seg.discard()
-		}
-	}()
+	defer w.drop()
 	for {
 		err := w.consume(ctx)
 		var crash *crashError
@@ -83,6 +79,14 @@ func (w *worker) consume(ctx context.Context) error {
 	return nil
 }
 
+// drop gives the open segment up: the position is where it began.
+func (w *worker) drop() {
+	if w.seg != nil {
+		w.seg.discard()
+		w.pos, w.seg = w.seg.facts.First, nil
+	}
+}
+
 // tell lets the meter know how far the position has come.
 func (w *worker) tell() {
 	w.meter.behind.Add(w.told - w.pos)
@@ -130,6 +134,7 @@ func (w *worker) take(ctx context.Context, b Batch) error {
 		}
 		w.advance(r.Offset)
 		if err := w.message(r); err != nil {
+			w.drop() // it may hold some rows of this message
 			return err
 		}
 		w.pos = r.Offset + 1

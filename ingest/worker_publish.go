@@ -13,26 +13,27 @@ import (
 // dropped and the position taken from the files.
 func (w *worker) flush(ctx context.Context) error {
 	seg := w.seg
-	if seg == nil {
-		return nil
-	}
-	w.seg = nil
-	defer seg.discard()
-	if seg.empty() {
+	if seg == nil || seg.empty() {
+		w.drop()
 		return nil
 	}
 	seg.facts.LogStart, seg.facts.Format, seg.facts.Identity = w.part.First, w.opts.Format, w.identity
-	if err := w.publish(seg); errors.Is(err, fs.ErrExist) {
+	err := w.publish(seg)
+	w.drop()
+	switch {
+	case errors.Is(err, fs.ErrExist):
 		return w.yield(seg)
-	} else if err != nil {
+	case err != nil:
 		return err
 	}
+	w.pos = seg.facts.Next
 	w.count(seg)
 	w.commit(ctx)
 	return w.crash("after-commit")
 }
 
-// publish takes the steps of §3.3 in order: ledger, close and check, link, note.
+// publish makes the segment durable step by step: file closed and checked, ledger, link, note of the bounds. A
+// crash between two steps leaves what the next run needs.
 func (w *worker) publish(seg *segment) error {
 	if err := w.crash("before-close"); err != nil {
 		return err
