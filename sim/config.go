@@ -136,7 +136,7 @@ func (c *Config) stepFaults() []error {
 	if c.A == 0 {
 		errs = append(errs, errors.New("a must be > 0: every step takes time"))
 	}
-	if c.F != 0 && !(c.ActiveExperts > 0 && c.ActiveExperts <= c.Experts) {
+	if c.F != 0 && (c.ActiveExperts <= 0 || c.ActiveExperts > c.Experts) {
 		errs = append(errs, fmt.Errorf("f needs 0 < active_experts <= experts, not %d of %d", c.ActiveExperts, c.Experts))
 	}
 	if c.KVTokens < 1 || c.KVTokens > 1<<40 {

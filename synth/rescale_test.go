@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -233,5 +234,32 @@ func TestSelectionIsFair(t *testing.T) {
 		if share := float64(n) / runs; math.Abs(share-.25) > .12 {
 			t.Errorf("row %d was kept in %v of the runs, want 0.25", i, share)
 		}
+	}
+}
+
+// Documents that many sessions read stay shared by the copies: more users bring more hits, which is no fault. The
+// blocks of one session must not be hit by another's copy.
+func TestSharedBlocksMayHaveMoreUsers(t *testing.T) {
+	var at []int64
+	for i := range int64(3000) {
+		at = append(at, i*400_000)
+	}
+	src := rowsAt(at...)
+	for i := range src.Rows {
+		src.Rows[i].Session = ptr(fmt.Sprint("s_", i))
+		document := int64(i * 7 % 300 * 4)
+		src.Rows[i].HashIDs = []int64{document, document + 1, document + 2, document + 3, int64(10_000 + i)}
+		src.Rows[i].InputTokens = 5 * int32(src.Meta.BlockSize)
+	}
+	got := map[string]schemas.Invariant{}
+	for _, v := range rescale(t, src, synth.Options{Scale: 4}).Invariants {
+		got[v.Name] = v
+	}
+	hit := got["hit_ratio"]
+	if !hit.Judged || !hit.Held || hit.After <= hit.Before+.015 {
+		t.Errorf("hit_ratio %+v: want a rise that is held", hit)
+	}
+	if private := got["private_shared"]; !private.Judged || private.After != 0 {
+		t.Errorf("private_shared %+v", private)
 	}
 }

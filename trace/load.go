@@ -101,7 +101,7 @@ func decide(text *bufio.Reader, name string, o Options, side *sidecar) (source, 
 		return s, streamError(name, 0, err)
 	}
 	if bytes.HasPrefix(head, []byte("\ufeff")) {
-		text.Discard(3)
+		_, _ = text.Discard(3) // peeked above
 		head = head[3:]
 	}
 	if s.format == "" || s.format == FormatAuto {

@@ -54,8 +54,9 @@ type demo struct {
 const (
 	demoMarker = ".tailgate-demo"
 	demoDay    = "2026-11-28"
-	// demoKnee is the scale at which the simulated engine is well past what it can hold.
-	demoKnee = "12x"
+	demoEngine = "sim:llama-3.1-70b@4xh100-tp4"
+	// demoKnee is the scale at which that engine is well past what it can hold of this traffic.
+	demoKnee = "16x"
 )
 
 const demoGate = `# The gate of the demo: tails that a chat product could ask for.
@@ -68,7 +69,6 @@ capacity_gate:
   queue_growth: "no_sustained_growth"
 buckets:
   - {by: {input_length: [0, 1024]}, ttft_p95: "<= 500ms"}
-warmup: 60s
 `
 
 func (d *demo) run() error {
@@ -164,7 +164,7 @@ func (d *demo) overHTTP() error {
 func (d *demo) inVirtualTime() error {
 	d.title("Two virtual hours: 1x, and past the knee")
 	for _, run := range []struct{ name, scale string }{{"run-sim-1x", "1x"}, {"run-sim-past-knee", demoKnee}} {
-		if err := d.steps([]string{"replay", d.path("trace.jsonl.gz"), "--scale", run.scale, "--target", "sim:", "--out", d.path(run.name)}); err != nil {
+		if err := d.steps([]string{"replay", d.path("trace.jsonl.gz"), "--scale", run.scale, "--target", demoEngine, "--out", d.path(run.name)}); err != nil {
 			return err
 		}
 		if err := d.judge(run.name); err != nil {
@@ -256,7 +256,7 @@ func (d *demo) startSim() (url string, stop func(), err error) {
 	if err != nil {
 		return "", nil, fmt.Errorf("finding this program: %w", err)
 	}
-	cmd := exec.Command(exe, "sim", "--listen", "127.0.0.1:0")
+	cmd := exec.Command(exe, "sim", demoEngine, "--listen", "127.0.0.1:0")
 	cmd.Args[0] = "tailgate"
 	cmd.Stderr = d.app.stderr
 	pipe, err := cmd.StdoutPipe()
@@ -268,9 +268,10 @@ func (d *demo) startSim() (url string, stop func(), err error) {
 		return "", nil, fmt.Errorf("starting tailgate sim: %w", err)
 	}
 	stop = func() {
-		cmd.Process.Signal(syscall.SIGTERM)
-		timer := time.AfterFunc(15*time.Second, func() { cmd.Process.Kill() })
-		cmd.Wait()
+		// A process that has ended already cannot be signalled, and one that was killed reports that: both are fine.
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		timer := time.AfterFunc(15*time.Second, func() { _ = cmd.Process.Kill() })
+		_ = cmd.Wait()
 		timer.Stop()
 	}
 	line, err := bufio.NewReader(pipe).ReadString('\n')

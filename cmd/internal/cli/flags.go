@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -30,36 +29,6 @@ func (r *rateFlag) Set(s string) error {
 		return fmt.Errorf("%q is not a rate such as 30 or 30/s", s)
 	}
 	*r = rateFlag(v / per)
-	return nil
-}
-
-// sizeFlag reads a size in bytes: 1048576, 64MiB, 1GB.
-type sizeFlag int64
-
-var sizePattern = regexp.MustCompile(`^([0-9]+(?:\.[0-9]+)?)\s*([KMGT]i?)?B?$`)
-
-func (z *sizeFlag) String() string { return strconv.FormatInt(int64(*z), 10) }
-func (*sizeFlag) Type() string     { return "size" }
-func (z *sizeFlag) Set(s string) error {
-	m := sizePattern.FindStringSubmatch(s)
-	if m == nil {
-		return fmt.Errorf("%q is not a size such as 64MiB", s)
-	}
-	v, err := strconv.ParseFloat(m[1], 64)
-	if err != nil {
-		return err
-	}
-	if m[2] != "" {
-		base := 1000.0
-		if strings.HasSuffix(m[2], "i") {
-			base = 1024
-		}
-		v *= math.Pow(base, float64(strings.IndexByte("KMGT", m[2][0])+1))
-	}
-	if v > math.MaxInt64/2 {
-		return fmt.Errorf("%q is too large", s)
-	}
-	*z = sizeFlag(v)
 	return nil
 }
 

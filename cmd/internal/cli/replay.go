@@ -87,7 +87,7 @@ func (f *replayFlags) options(a *app) replay.Options {
 
 // validate reports every fault of the flags at once.
 func (f *replayFlags) validate(cmd *cobra.Command, o replay.Options) error {
-	errs := []error{f.planFlags.validate(cmd), o.Validate()}
+	errs := []error{f.validatePlan(cmd), o.Validate()}
 	simulated := 0
 	for _, t := range f.targets {
 		if strings.HasPrefix(t, "sim:") {

@@ -40,8 +40,8 @@ func (f *planFlags) add(cmd *cobra.Command) {
 	fl.Float64Var(&f.burstiness, "burstiness", 1, "with --request-rate: Gamma shape of the gaps; 1 = Poisson, below 1 burstier")
 }
 
-// validate reports every fault that needs no trace.
-func (f *planFlags) validate(cmd *cobra.Command) error {
+// validatePlan reports every fault that needs no trace.
+func (f *planFlags) validatePlan(cmd *cobra.Command) error {
 	var errs []error
 	if f.window != "" {
 		_, err := trace.ParseWindow(f.window)
@@ -127,12 +127,11 @@ func (f *planFlags) rescale(ctx context.Context, t *trace.Trace, p *planned) (*t
 
 // atRate gives the rows of t new stamps, in their order.
 func (f *planFlags) atRate(t *trace.Trace) (*trace.Trace, error) {
-	kind := "gamma"
-	if f.burstiness == 1 {
-		kind = "poisson"
+	o := synth.ArrivalOptions{Kind: synth.Poisson, Rate: float64(f.requestRate), N: int64(len(t.Rows)), Seed: f.tf.seed}
+	if f.burstiness != 1 {
+		o.Kind, o.Burstiness = synth.Gamma, f.burstiness
 	}
-	at, err := synth.Arrivals(synth.ArrivalOptions{Kind: kind, Rate: float64(f.requestRate), Burstiness: f.burstiness,
-		N: int64(len(t.Rows)), Seed: f.tf.seed})
+	at, err := synth.Arrivals(o)
 	if err != nil {
 		return nil, err
 	}

@@ -76,11 +76,11 @@ Exit codes: 0 done; 1 an invariant is broken; 2 wrong usage; 6 broken rows or a 
 				return copyFile(args[0], out)
 			}
 			res, err := synth.Rescale(cmd.Context(), t, o)
+			if res != nil && !a.quiet { // also beside an error: it shows what is broken
+				writeRescale(a.stderr, t, res)
+			}
 			if err != nil {
 				return err
-			}
-			if !a.quiet {
-				writeRescale(a.stderr, t, res)
 			}
 			return a.writeTrace(res.Trace, out, format, version.String())
 		},

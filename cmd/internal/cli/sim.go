@@ -74,7 +74,9 @@ func (a *app) serve(ctx context.Context, config sim.Config, address string) erro
 		<-ctx.Done()
 		drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 		defer cancel()
-		web.Shutdown(drain)
+		if err := web.Shutdown(drain); err != nil {
+			a.note("some requests were cut: %v", err)
+		}
 	}()
 	fmt.Fprintf(a.stdout, "listening on http://%s\n", l.Addr())
 	if err := web.Serve(l); !errors.Is(err, http.ErrServerClosed) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 
 	"github.com/spf13/cobra"
 
@@ -87,6 +86,3 @@ func (a *app) writeTrace(t *trace.Trace, path, format, tool string) error {
 	}
 	return t.WriteFile(path, format, tool)
 }
-
-// write renders to stdout.
-func (a *app) write(render func(io.Writer) error) error { return render(a.stdout) }
