@@ -146,7 +146,7 @@ func (r *Report) judge(ctx context.Context, g *Gate) error {
 		r.Gate.Confidence = "point"
 	}
 	r.gate = g
-	samples := map[sampleKey]sample{}
+	samples := map[sampleKey]evidence{}
 	for _, rule := range g.Rules {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -176,7 +176,7 @@ type sampleKey struct {
 	m  metric
 }
 
-func (r *Report) judgeRule(g *Gate, rule Rule, samples map[sampleKey]sample, rr *RuleReport) {
+func (r *Report) judgeRule(g *Gate, rule Rule, samples map[sampleKey]evidence, rr *RuleReport) {
 	v := r.view
 	m := g.of(rule)
 	j := judge{gate: g, rule: rule, minutes: v.minutes(), scale: m.scale()}
@@ -200,24 +200,19 @@ func (r *Report) judgeRule(g *Gate, rule Rule, samples map[sampleKey]sample, rr 
 		v.judgeOutputRate(rr, rule.Limit, rows)
 	default:
 		k := sampleKey{rule.By.json(), m}
-		if samples[k] == nil {
-			samples[k] = v.d.sampleOf(rows, m)
+		e, ok := samples[k]
+		if !ok {
+			e = v.d.evidence(rows, m)
+			samples[k] = e
 		}
-		j.s = samples[k]
-		if s, ok := j.s.(*gapSample); ok && s.mostlyChunked() {
-			inconclusive(rr, fmt.Sprintf("gaps between tokens are known for %d of %d ok requests; use tpot_p99 or inter_chunk_p99",
-				s.known(), s.known()+s.chunked))
+		j.s = e.sample
+		rr.AllowedShare = Figure(round9(1 - rule.p))
+		if rr.N = e.size(); e.lacks != "" {
+			inconclusive(rr, e.lacks)
 			return
 		}
 		j.percentile(rr)
 	}
-}
-
-func (d *Data) sampleOf(rows []int32, m metric) sample {
-	if m.pooled() {
-		return d.gapSample(rows, m)
-	}
-	return d.rowSample(rows, m)
 }
 
 // judgeOutputRate compares output tokens per second of the window with the limit; it has no bound.

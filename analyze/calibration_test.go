@@ -39,7 +39,7 @@ func slotRun(seed uint64, rate, minutes float64) []schemas.Result {
 // A system exactly at its limit seldom passes; one with a fifth of the allowed violations mostly does. The rates are those
 // at which the long-run share over 2 s is 5 % (1 % for p99), and about 1 % for the p95 power.
 func TestWrongAndRightPasses(t *testing.T) {
-	runs := 24
+	runs := 16
 	if os.Getenv("TAILGATE_PROVE") == "full" {
 		runs = 400
 	}

@@ -53,19 +53,11 @@ type judge struct {
 }
 
 // percentile judges a rule on the share of values that break its limit, by exact bounds on the effective number of
-// values: pass when the upper bound keeps the allowed share, fail when the lower bound breaks it.
+// values: pass when the upper bound keeps the allowed share, fail when the lower bound breaks it. The sample is not
+// empty, and r holds the allowed share.
 func (j judge) percentile(r *RuleReport) {
 	n := j.s.size()
-	allowed := round9(1 - j.rule.p)
-	r.N, r.AllowedShare = n, Figure(allowed)
-	if n == 0 {
-		inconclusive(r, "insufficient: no data")
-		return
-	}
-	if j.s.untold() {
-		inconclusive(r, "insufficient: no data, no ok request tells it")
-		return
-	}
+	allowed := float64(r.AllowedShare)
 	r.Observed = Figure(j.s.smallest(stats.Rank(n, j.rule.p))[0] / j.scale)
 	if j.gate.Point {
 		j.point(r, n)

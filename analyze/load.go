@@ -70,13 +70,12 @@ func (d *Data) loadFolder(ctx context.Context, dir string) error {
 		return err
 	}
 	in := Input{Path: dir, Manifest: m, Folder: true}
-	whole := filepath.Join(dir, resultsName)
-	st, err := os.Stat(whole)
-	if err == nil {
-		if err := checkListed(m, whole, st.Size()); err != nil {
+	path := filepath.Join(dir, resultsName)
+	if st, err := os.Stat(path); err == nil {
+		if err := checkListed(m, path, st.Size()); err != nil {
 			return err
 		}
-		return d.loadParquet(ctx, in, whole)
+		return d.loadParquet(ctx, in, path)
 	}
 	segments, err := filepath.Glob(filepath.Join(escapeGlob(dir), segmentsGlob))
 	if err != nil || len(segments) == 0 {

@@ -117,7 +117,9 @@ func parseRow(text []byte) (*jsonRow, error) {
 		row.counts[name] = p.count(name)
 	}
 	for _, name := range labelNames {
-		if s, ok := p.text(name); ok && s != "" {
+		if name == "status" {
+			row.labels[name] = p.status()
+		} else if s, ok := p.text(name); ok && s != "" {
 			row.labels[name] = s
 		}
 	}
@@ -126,7 +128,6 @@ func parseRow(text []byte) (*jsonRow, error) {
 	row.gaps = p.gaps()
 	phase, _ := p.text("phase")
 	row.warm = phase == schemas.PhaseWarmup
-	row.labels["status"] = p.status()
 	if p.err != nil {
 		return nil, p.err
 	}
@@ -135,9 +136,9 @@ func parseRow(text []byte) (*jsonRow, error) {
 
 // The columns that a line may fill, in a fixed order so that the first fault named is always the same.
 var (
-	timeNames  = []string{"scheduled_us", "sent_us", "first_token_us", "first_output_us", "last_token_us", "closed_us", "server_queue_us"}
-	countNames = []string{"input_length", "output_length", "input_tokens", "output_tokens", "first_event_tokens", "events"}
-	labelNames = []string{"tenant", "class", "model", "target", "session", "bucket"}
+	timeNames  = sortedKeys(newData().times())
+	countNames = sortedKeys(newData().counts())
+	labelNames = sortedKeys(newData().labels())
 )
 
 // check holds a line against time's arrow and fills in a missing schedule.

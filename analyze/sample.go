@@ -1,6 +1,7 @@
 package analyze
 
 import (
+	"fmt"
 	"math"
 	"slices"
 
@@ -14,8 +15,34 @@ type sample interface {
 	over(l Limit) (count int, effective float64)
 	// smallest returns the values at 1-based ranks, +Inf where the rank falls on a failure.
 	smallest(ranks ...int) []float64
-	// untold is true when requests succeeded and none of them has the metric.
-	untold() bool
+}
+
+// evidence is a sample, or why there is none to judge on.
+type evidence struct {
+	sample
+	lacks string
+}
+
+// evidence collects metric m of the rows for a rule.
+func (d *Data) evidence(rows []int32, m metric) evidence {
+	if !m.pooled() {
+		s := d.rowSample(rows, m)
+		switch {
+		case len(s.values) == 0:
+			return evidence{s, "insufficient: no data"}
+		case s.ok > 0 && s.defined == 0:
+			return evidence{s, fmt.Sprintf("insufficient: no data, none of %d ok requests tells it", s.ok)}
+		}
+		return evidence{s, ""}
+	}
+	s := d.gapSample(rows, m)
+	switch {
+	case m == itl && s.mostlyChunked():
+		return evidence{s, fmt.Sprintf("gaps between tokens are known for %d of %d ok requests; use tpot_p99 or inter_chunk_p99", s.known(), s.known()+s.chunked)}
+	case s.size() == 0:
+		return evidence{s, "insufficient: no data"}
+	}
+	return evidence{s, ""}
 }
 
 // rowSample has one value a request.
@@ -41,8 +68,6 @@ func (d *Data) rowSample(rows []int32, m metric) *rowSample {
 	}
 	return s
 }
-
-func (s *rowSample) untold() bool { return s.ok > 0 && s.defined == 0 }
 
 func (s *rowSample) size() int { return len(s.values) }
 
@@ -112,9 +137,6 @@ func (s *gapSample) finite() *gapCounts { return &s.counts }
 
 // infinite counts the gaps of failed requests; none while no gap was seen at all.
 func (s *gapSample) infinite() int { return s.failed * s.weight }
-
-// untold is never true: without a gap the sample is empty.
-func (s *gapSample) untold() bool { return false }
 
 func (s *gapSample) size() int { return s.counts.n + s.infinite() }
 
@@ -205,5 +227,5 @@ func (s *gapSample) known() int { return len(s.rows) - s.failed }
 // mostlyChunked is true when over 1 % of the requests with gaps have only those of the other kind: the sample is
 // then not the workload.
 func (s *gapSample) mostlyChunked() bool {
-	return s.m == itl && float64(s.chunked) > .01*float64(s.chunked+s.known())
+	return float64(s.chunked) > .01*float64(s.chunked+s.known())
 }
