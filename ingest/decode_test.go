@@ -166,3 +166,30 @@ func TestTimesOutsideReasonAreDeadLetters(t *testing.T) {
 		t.Errorf("%+v", r.Total)
 	}
 }
+
+// TestOddPromptsStayApart: shapes that are no chat message still count, with all their content.
+func TestOddPromptsStayApart(t *testing.T) {
+	call := func(args string) []fields {
+		return []fields{{"type": "function_call", "name": "read_barometer", "arguments": args, "call_id": "c"}}
+	}
+	tool := func(text string) []fields {
+		return []fields{{"role": "user", "content": []fields{{"type": "tool_result", "content": text}}}}
+	}
+	for name, pair := range map[string][2]any{
+		"calls":        {call("1"), call("2")},
+		"tool results": {tool("1013"), tool("1014")},
+		"lists":        {[]string{"fog", "a"}, []string{"fog", "b"}},
+	} {
+		a, b := one(t, fields{"messages": pair[0], "prompt_tokens": 0}), one(t, fields{"messages": pair[1], "prompt_tokens": 0})
+		if a.PromptState != schemas.PromptFull || cmp.Equal(a.HashIDs, b.HashIDs) {
+			t.Errorf("%s: state %s, ids %v and %v", name, a.PromptState, a.HashIDs, b.HashIDs)
+		}
+	}
+	redacted := fields{"tools": "redacted-by-litellm"}
+	if r := one(t, fields{"model_parameters": redacted}); r.PromptState != schemas.PromptRedacted || *r.Class != "agent" {
+		t.Errorf("redacted tools: %s, %s", r.PromptState, *r.Class)
+	}
+	if r := one(t, fields{"messages": []int{5, 6, 7}}); r.PromptState != schemas.PromptAbsent || r.HashIDs != nil {
+		t.Errorf("token ids: %s, %v", r.PromptState, r.HashIDs)
+	}
+}

@@ -26,11 +26,11 @@ func TestKilledWriters(t *testing.T) {
 		ingestUntilKilled(t, url, os.Getenv(envLake))
 		return
 	}
-	rounds := 4
+	rounds := 3
 	if os.Getenv("TAILGATE_PROVE") == "full" {
 		rounds = 500
 	}
-	const requests = 3000
+	const requests = 1500
 	b := newBroker(t, 3)
 	b.produceRequests(requests, 3)
 	lake := t.TempDir()
@@ -79,6 +79,6 @@ func ingestUntilKilled(t *testing.T, url, lake string) {
 	}
 	defer k.Close()
 	o := options(lake)
-	o.RotateRows = 25
+	o.RotateRows = 20
 	run(t, k, o)
 }

@@ -100,7 +100,6 @@ func (p *litellmPayload) record() (rec *record, reason string) {
 		op:     litellmOp(p.CallType), model: string(firstOf(p.ModelGroup, p.Model)),
 		route: p.Metadata.Route, tags: litellmTags(p.Tags),
 	}
-	rec.prompt.Model = string(firstOf(p.Model, p.ModelGroup))
 	answer := readLiteLLMResponse(p.Response)
 	params, err := readLiteLLMParameters(p.Parameters)
 	if err == nil {
@@ -113,7 +112,7 @@ func (p *litellmPayload) record() (rec *record, reason string) {
 		rec.prompt.Clear()
 		return nil, DeadBadField
 	}
-	rec.prompt.CacheSalt = string(params.CacheSalt)
+	rec.prompt.Model, rec.prompt.CacheSalt = string(firstOf(p.Model, p.ModelGroup)), string(params.CacheSalt)
 	judge(&rec.prompt)
 	rec.stream = litellmStream(p.Stream, params)
 	p.outcome(rec)

@@ -76,21 +76,34 @@ func readOpenAIPrompt(raw json.RawMessage, p *prompt.Prompt) error {
 		return err
 	}
 	for _, r := range list {
-		if isString(r) { // a list of completion prompts
+		switch {
+		case isString(r): // a list of completion prompts
 			if err := readOpenAIPrompt(r, p); err != nil {
 				return err
 			}
 			continue
+		case isDigit(r[0]) || r[0] == '[': // token ids: the text is not known
+			p.Clear()
+			return nil
 		}
 		var m openAIMessage
 		if err := json.Unmarshal(r, &m); err != nil {
 			return err
+		}
+		if m.bare() { // an item of the responses API, for example a call or its output
+			p.Messages = append(p.Messages, prompt.Message{Parts: []prompt.Part{{Kind: prompt.Other, Text: bytes.Clone(r)}}})
+			continue
 		}
 		if err := appendOpenAIMessage(&m, p); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// bare tells that nothing of the value was understood as a message.
+func (m *openAIMessage) bare() bool {
+	return len(m.Role) == 0 && !present(m.Content) && len(m.ToolCalls) == 0 && m.FunctionCall == nil
 }
 
 func plainMessage(t []byte) prompt.Message {
@@ -187,10 +200,18 @@ func mediaBytes(b []byte) []byte {
 	return b
 }
 
-// readOpenAITools appends tool definitions, nested under "function" or flat.
+// readOpenAITools appends tool definitions, nested under "function" or flat. A text in their place, as redaction
+// leaves it, counts as one tool.
 func readOpenAITools(raw json.RawMessage, p *prompt.Prompt) error {
 	if !present(raw) {
 		return nil
+	}
+	if isString(raw) {
+		t, err := textOrJSON(raw)
+		if len(t) > 0 {
+			p.Tools = append(p.Tools, prompt.Tool{Description: t})
+		}
+		return err
 	}
 	var list []openAITool
 	if err := json.Unmarshal(raw, &list); err != nil {

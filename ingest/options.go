@@ -14,8 +14,8 @@ import (
 
 // Anonymizer replaces raw values by keyed ids. It is safe for concurrent use.
 type Anonymizer interface {
-	// Token gives one letter, "_" and 13 base32 characters. Kinds: tenant, session, request, model, topic,
-	// clock, record.
+	// Token gives one letter, "_" and 13 lower-case base32 characters. Kinds: tenant, session, request, model,
+	// topic, clock, record.
 	Token(kind string, value []byte) string
 	// Key gives a keyed 63-bit id of the parts. Kinds: request, record, unique.
 	Key(kind string, parts ...[]byte) int64

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"bytes"
 	"encoding/json"
 	"strconv"
 )
@@ -98,7 +99,7 @@ func (a attributes) json(key string) json.RawMessage {
 			return nil
 		}
 		if json.Valid(*v.String) {
-			return json.RawMessage(*v.String)
+			return json.RawMessage(bytes.TrimSpace(*v.String))
 		}
 		return appendQuoted(nil, *v.String)
 	}

@@ -32,6 +32,9 @@ func (r *runner) plan(parts []Partition) error {
 // planTopic plans the partitions of one topic, which share their generation.
 func (r *runner) planTopic(parts []Partition) ([]*worker, error) {
 	token := r.opts.Anonymizer.Token("topic", []byte(parts[0].Topic))
+	if !topicPattern.MatchString(token) {
+		return nil, errors.New("naming a topic: the anonymizer's token is not one letter, _ and 13 lower-case base32 characters")
+	}
 	generation, known, err := currentGeneration(r.opts.Lake, token)
 	if err != nil {
 		return nil, err

@@ -28,7 +28,7 @@ func lakeOf(t testing.TB, partitions ...[][]byte) string {
 		parts = append(parts, recs)
 	}
 	o := options(t.TempDir())
-	o.RotateRows = 7
+	o.RotateRows = 60
 	run(t, newMemory(parts...), o)
 	return o.Lake
 }
