@@ -107,9 +107,10 @@ func (m *machine) step(now time.Duration, ev event) []send {
 	return m.out
 }
 
-// stop ends sending; the first reason stands. It is no stop when every row has been sent.
+// stop ends sending; the first reason stands. It is no stop when every row has been sent, but for an abort of
+// what is still in flight.
 func (m *machine) stop(reason string) {
-	if !m.over() {
+	if !m.over() || m.stopped == "" && m.inflight > 0 && reason == stopAbort {
 		m.stopped = reason
 	}
 }

@@ -123,6 +123,17 @@ func TestAbortAlone(t *testing.T) {
 	})
 }
 
+func TestAbortDuringTheDrain(t *testing.T) {
+	inBubble(t, func(t *testing.T, run runFunc) {
+		abort := make(chan struct{})
+		time.AfterFunc(time.Minute, func() { close(abort) })
+		s := run(t.Context(), every(100, 4), replay.Options{Abort: abort}, &transport{service: evenEnd})
+		if s.Sent != 4 || s.Stopped != "abort" || s.Counts["cancelled"] != 2 || s.Elapsed != time.Minute {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
 func TestCancelledBeforeTheStart(t *testing.T) {
 	rows := inBubble(t, func(t *testing.T, run runFunc) {
 		ctx, cancel := context.WithCancel(t.Context())

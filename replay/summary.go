@@ -32,7 +32,9 @@ type run struct {
 	rec     *Recorder
 	medians *medians
 	failed  []bool
-	sum     Summary
+	// measured tells that a result lies behind the warm-up.
+	measured bool
+	sum      Summary
 }
 
 // newRun checks everything before the first send.
@@ -53,9 +55,6 @@ func newRun(p *Plan, o *Options, rec *Recorder) (*run, error) {
 			},
 			Counts: map[string]int64{}, ErrorKinds: map[string]int64{}, Targets: map[string]int64{},
 		},
-	}
-	if p.Warmup > 0 && p.Warmup > p.length() {
-		r.invalid("the warm-up of %v covers the whole schedule of %v: nothing was measured", p.Warmup, p.length())
 	}
 	return r, nil
 }
@@ -87,6 +86,7 @@ func (r *run) finish(c *Call, result *schemas.Result) (stop bool) {
 	s := &r.sum
 	s.Scheduled++
 	s.Counts[result.Status]++
+	r.measured = r.measured || result.Phase == schemas.PhaseMeasure
 	if result.ErrorKind != nil {
 		s.ErrorKinds[*result.ErrorKind]++
 	}
@@ -121,6 +121,9 @@ func (r *run) close() *Summary {
 	s.MaxInflightReached = r.m.capReached
 	if r.m.capReached {
 		r.invalid("the cap of %d requests in flight was reached: sends waited for it", r.opts.MaxInflight)
+	}
+	if s.Scheduled > 0 && !r.measured {
+		r.invalid("the warm-up of %v covers every request: nothing was measured", r.plan.Warmup)
 	}
 	if n := s.ErrorKinds[KindDescriptors]; n > 0 {
 		r.invalid("file descriptors ran out for %d requests: raise the limit (ulimit -n)", n)

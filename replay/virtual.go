@@ -165,7 +165,9 @@ func (r *virtualRun) end(c *Call) {
 
 // endRest ends every request in flight, and sending.
 func (r *virtualRun) endRest(status, kind string) {
-	r.m.stop(stopAbort)
+	if !r.m.over() {
+		r.m.stop(stopAbort)
+	}
 	for _, c := range r.calls {
 		if c == nil {
 			continue

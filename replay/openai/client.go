@@ -159,15 +159,17 @@ func refused(o *replay.Outcome, body io.Reader) {
 	}
 }
 
-// packets are read buffers. Their size bounds what one read takes, not a line.
-var packets = sync.Pool{New: func() any { return new([8 << 10]byte) }}
+// packet is a read buffer. Its size bounds what one read takes, not a line.
+type packet [4 << 10]byte
+
+var packets = sync.Pool{New: func() any { return new(packet) }}
 
 // afterDone is how long an answer may stay open after its [DONE].
 const afterDone = time.Second
 
 // readStream reads an event stream to its end and stamps each read.
 func readStream(ctx context.Context, cancel func(), call *replay.Call, r io.Reader) {
-	buf := packets.Get().(*[8 << 10]byte)
+	buf := packets.Get().(*packet)
 	defer packets.Put(buf)
 	o := &call.Outcome
 	if call.Row.OutputTokens != nil {

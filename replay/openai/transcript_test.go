@@ -14,8 +14,8 @@ import (
 	"tailgate/replay"
 )
 
-// packet is one line of a recorded stream: what arrived at_ms after the request.
-type packet struct {
+// recorded is one line of a recorded stream: what arrived at_ms after the request.
+type recorded struct {
 	AtMs float64 `json:"at_ms"`
 	Raw  string  `json:"raw"`
 	Hex  string  `json:"hex"`
@@ -23,18 +23,18 @@ type packet struct {
 	data []byte
 }
 
-func (p packet) at() time.Duration { return time.Duration(p.AtMs * float64(time.Millisecond)) }
+func (p recorded) at() time.Duration { return time.Duration(p.AtMs * float64(time.Millisecond)) }
 
-func readTranscript(t *testing.T, path string) []packet {
+func readTranscript(t *testing.T, path string) []recorded {
 	t.Helper()
 	f, err := os.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	var out []packet
+	var out []recorded
 	for s := bufio.NewScanner(f); s.Scan(); {
-		var p packet
+		var p recorded
 		if err := json.Unmarshal(s.Bytes(), &p); err != nil {
 			t.Fatal(err)
 		}
@@ -50,7 +50,7 @@ func readTranscript(t *testing.T, path string) []packet {
 }
 
 // play feeds a transcript with its own stamps.
-func play(packets []packet) replay.Outcome {
+func play(packets []recorded) replay.Outcome {
 	o := replay.NewOutcome()
 	s := newStream(&o)
 	reset := false
@@ -117,106 +117,107 @@ func TestPublicTranscripts(t *testing.T) {
 }
 
 // ev is a packet of one data event.
-func ev(ms float64, data string) packet {
-	return packet{AtMs: ms, data: []byte("data: " + data + "\n\n")}
+func ev(ms float64, data string) recorded {
+	return recorded{AtMs: ms, data: []byte("data: " + data + "\n\n")}
 }
 
 const done = "[DONE]"
 
+var streams = []struct {
+	name    string
+	packets []recorded
+	want    want
+}{
+	{"role, empty and null content bear no token", []recorded{
+		ev(5, `{"choices":[{"index":0,"delta":{"role":"assistant","content":""}}]}`),
+		ev(6, `{"choices":[{"index":0,"delta":{"content":null}}]}`),
+		ev(50, `{"choices":[{"index":0,"delta":{"content":"a"},"finish_reason":"stop"}]}`),
+		ev(60, `{"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":1,"prompt_tokens_details":{"cached_tokens":4}}}`), ev(61, done),
+	}, want{"ok", "", 50, 50, 50, 1, 0, 7, 4, -1, 1}},
+	{"completions text", []recorded{
+		ev(10, `{"choices":[{"text":"a","finish_reason":null}],"usage":null}`),
+		ev(20, `{"choices":[{"text":"b","finish_reason":"length"}],"usage":null}`), ev(21, done),
+	}, want{"ok", "", 10, 10, 20, -1, 0, -1, -1, -1, 2}},
+	{"both names of reasoning count once", []recorded{
+		ev(10, `{"choices":[{"delta":{"reasoning":"x","reasoning_content":"x"}}]}`),
+		ev(30, `{"choices":[{"delta":{"content":"y"},"finish_reason":"stop"}]}`),
+	}, want{"ok", "", 10, 30, 30, -1, 0, -1, -1, -1, 2}},
+	{"tool call deltas are output", []recorded{
+		ev(10, `{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"c","type":"function","function":{"name":"f","arguments":""}}]}}]}`),
+		ev(20, `{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{}"}}]}}]}`),
+		ev(30, `{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":""}}]},"finish_reason":"tool_calls"}]}`),
+	}, want{"ok", "", 10, 10, 20, -1, 0, -1, -1, -1, 2}},
+	{"per-event usage: an event without text bears its token, an event without a new token none", []recorded{
+		ev(5, `{"choices":[{"delta":{"role":"assistant","content":""}}],"usage":{"prompt_tokens":3,"completion_tokens":0}}`),
+		ev(10, `{"choices":[{"delta":{"content":""}}],"usage":{"prompt_tokens":3,"completion_tokens":1}}`),
+		ev(20, `{"choices":[{"delta":{"content":"é"}}],"usage":{"prompt_tokens":3,"completion_tokens":3}}`),
+		ev(25, `{"choices":[{"delta":{"content":"z"}}],"usage":{"prompt_tokens":3,"completion_tokens":3}}`),
+		ev(30, `{"choices":[{"delta":{},"finish_reason":"stop"}],"usage":{"prompt_tokens":3,"completion_tokens":3}}`),
+	}, want{"ok", "", 10, 10, 20, 3, 1, 3, -1, -1, 2}},
+	{"a final usage on the finish chunk is not per event", []recorded{
+		ev(10, `{"choices":[{"delta":{"content":"a"}}]}`),
+		ev(20, `{"choices":[{"delta":{"content":"b"}}]}`),
+		ev(40, `{"choices":[{"delta":{},"finish_reason":"stop"}],"usage":{"prompt_tokens":3,"completion_tokens":9}}`),
+	}, want{"ok", "", 10, 10, 20, 9, 0, 3, -1, -1, 2}},
+	{"only a finish chunk with usage: no token was seen", []recorded{
+		ev(10, `{"choices":[{"delta":{},"finish_reason":"stop"}],"usage":{"prompt_tokens":3,"completion_tokens":1}}`), ev(11, done),
+	}, want{"empty", "no_token", -1, -1, -1, 1, 0, 3, -1, -1, 0}},
+	{"zero usage until the end is not per event", []recorded{
+		ev(10, `{"choices":[{"text":"a"}],"usage":{"prompt_tokens":3,"completion_tokens":0}}`),
+		ev(20, `{"choices":[{"text":"b"}],"usage":{"prompt_tokens":3,"completion_tokens":0}}`),
+		ev(30, `{"choices":[{"text":"","finish_reason":"stop"}],"usage":{"prompt_tokens":3,"completion_tokens":2}}`),
+	}, want{"ok", "", 10, 10, 20, 2, 0, 3, -1, -1, 2}},
+	{"token ids count where usage does not", []recorded{
+		ev(10, `{"choices":[{"text":"","token_ids":[5,6]}]}`),
+		ev(20, `{"choices":[{"text":"x","token_ids":[7]}]}`),
+		ev(30, `{"choices":[{"text":"y","token_ids":[8],"finish_reason":"length"}],"usage":{"completion_tokens":4}}`),
+	}, want{"ok", "", 10, 10, 30, 4, 2, -1, -1, -1, 3}},
+	{"textless tokens before reasoning are not output", []recorded{
+		ev(10, `{"choices":[{"delta":{"content":""}}],"usage":{"completion_tokens":1}}`),
+		ev(20, `{"choices":[{"delta":{"reasoning":"r"}}],"usage":{"completion_tokens":2}}`),
+		ev(30, `{"choices":[{"delta":{"content":"o"},"finish_reason":"stop"}],"usage":{"completion_tokens":3}}`),
+	}, want{"ok", "", 10, 30, 30, 3, 1, -1, -1, -1, 3}},
+	{"finish without [DONE] is complete", []recorded{
+		ev(10, `{"choices":[{"text":"a","finish_reason":"stop"}]}`), {End: "eof"},
+	}, want{"ok", "", 10, 10, 10, -1, 0, -1, -1, -1, 1}},
+	{"[DONE] without finish is complete", []recorded{ev(10, `{"choices":[{"text":"a"}]}`), ev(20, done)},
+		want{"ok", "", 10, 10, 10, -1, 0, -1, -1, -1, 1}},
+	{"neither is truncated", []recorded{ev(10, `{"choices":[{"text":"a"}]}`)},
+		want{"truncated", "no_finish", 10, 10, 10, -1, 0, -1, -1, -1, 1}},
+	{"a reset before [DONE]", []recorded{ev(10, `{"choices":[{"text":"a","finish_reason":"stop"}]}`), {End: "reset"}},
+		want{"reset", "reset", 10, 10, 10, -1, 0, -1, -1, -1, 1}},
+	{"a reset after [DONE] changes nothing", []recorded{ev(10, `{"choices":[{"text":"a"}]}`), ev(11, done), {End: "reset"}},
+		want{"ok", "", 10, 10, 10, -1, 0, -1, -1, -1, 1}},
+	{"complete without a token", []recorded{ev(10, `{"choices":[{"text":"","finish_reason":"stop"}]}`), ev(11, done)},
+		want{"empty", "no_token", -1, -1, -1, -1, 0, -1, -1, -1, 0}},
+	{"nothing at all", nil, want{"truncated", "no_finish", -1, -1, -1, -1, 0, -1, -1, -1, 0}},
+	{"overload inside a 200", []recorded{ev(10, `{"error":{"message":"full","type":"SERVICE_UNAVAILABLE","code":503}}`), ev(11, done)},
+		want{"error_event", "rate_limited", -1, -1, -1, -1, 0, -1, -1, -1, 0}},
+	{"overload with a code in a string", []recorded{ev(10, `{"error":"full","code":"429"}`)},
+		want{"error_event", "rate_limited", -1, -1, -1, -1, 0, -1, -1, -1, 0}},
+	{"a flat error", []recorded{ev(10, `{"object":"error","message":"m","code":400}`)},
+		want{"error_event", "engine_error", -1, -1, -1, -1, 0, -1, -1, -1, 0}},
+	{"an event named error fails whatever it holds", []recorded{{AtMs: 5, data: []byte("event: error\ndata: oops\n\n")}},
+		want{"error_event", "engine_error", -1, -1, -1, -1, 0, -1, -1, -1, 0}},
+	{"empty errors are none", []recorded{
+		ev(10, `{"error":{},"choices":[{"text":"a"}]}`), ev(11, `{"error":"","choices":[{"text":"a"}]}`), ev(12, done),
+	}, want{"ok", "", 10, 10, 11, -1, 0, -1, -1, -1, 2}},
+	{"an engine that aborts", []recorded{ev(10, `{"choices":[{"text":"a"}]}`), ev(20, `{"choices":[{"text":"","finish_reason":"abort"}]}`), ev(21, done)},
+		want{"error_event", "engine_abort", 10, 10, 10, -1, 0, -1, -1, -1, 1}},
+	{"not JSON", []recorded{ev(10, `{"choices":[{"text":"a"`), ev(20, done)},
+		want{"error_event", "bad_json", -1, -1, -1, -1, 0, -1, -1, -1, 0}},
+	{"trailing blank behind [DONE] and JSON", []recorded{ev(10, `{"choices":[{"text":"a"}]} `), ev(20, done+" ")},
+		want{"ok", "", 10, 10, 10, -1, 0, -1, -1, -1, 1}},
+}
+
 func TestStreamDefinitions(t *testing.T) {
-	cases := []struct {
-		name    string
-		packets []packet
-		want    want
-	}{
-		{"role, empty and null content bear no token", []packet{
-			ev(5, `{"choices":[{"index":0,"delta":{"role":"assistant","content":""}}]}`),
-			ev(6, `{"choices":[{"index":0,"delta":{"content":null}}]}`),
-			ev(50, `{"choices":[{"index":0,"delta":{"content":"a"},"finish_reason":"stop"}]}`),
-			ev(60, `{"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":1,"prompt_tokens_details":{"cached_tokens":4}}}`), ev(61, done),
-		}, want{"ok", "", 50, 50, 50, 1, 0, 7, 4, -1, 1}},
-		{"completions text", []packet{
-			ev(10, `{"choices":[{"text":"a","finish_reason":null}],"usage":null}`),
-			ev(20, `{"choices":[{"text":"b","finish_reason":"length"}],"usage":null}`), ev(21, done),
-		}, want{"ok", "", 10, 10, 20, -1, 0, -1, -1, -1, 2}},
-		{"both names of reasoning count once", []packet{
-			ev(10, `{"choices":[{"delta":{"reasoning":"x","reasoning_content":"x"}}]}`),
-			ev(30, `{"choices":[{"delta":{"content":"y"},"finish_reason":"stop"}]}`),
-		}, want{"ok", "", 10, 30, 30, -1, 0, -1, -1, -1, 2}},
-		{"tool call deltas are output", []packet{
-			ev(10, `{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"c","type":"function","function":{"name":"f","arguments":""}}]}}]}`),
-			ev(20, `{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{}"}}]}}]}`),
-			ev(30, `{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":""}}]},"finish_reason":"tool_calls"}]}`),
-		}, want{"ok", "", 10, 10, 20, -1, 0, -1, -1, -1, 2}},
-		{"per-event usage: an event without text bears its token, an event without a new token none", []packet{
-			ev(5, `{"choices":[{"delta":{"role":"assistant","content":""}}],"usage":{"prompt_tokens":3,"completion_tokens":0}}`),
-			ev(10, `{"choices":[{"delta":{"content":""}}],"usage":{"prompt_tokens":3,"completion_tokens":1}}`),
-			ev(20, `{"choices":[{"delta":{"content":"é"}}],"usage":{"prompt_tokens":3,"completion_tokens":3}}`),
-			ev(25, `{"choices":[{"delta":{"content":"z"}}],"usage":{"prompt_tokens":3,"completion_tokens":3}}`),
-			ev(30, `{"choices":[{"delta":{},"finish_reason":"stop"}],"usage":{"prompt_tokens":3,"completion_tokens":3}}`),
-		}, want{"ok", "", 10, 10, 20, 3, 1, 3, -1, -1, 2}},
-		{"a final usage on the finish chunk is not per event", []packet{
-			ev(10, `{"choices":[{"delta":{"content":"a"}}]}`),
-			ev(20, `{"choices":[{"delta":{"content":"b"}}]}`),
-			ev(40, `{"choices":[{"delta":{},"finish_reason":"stop"}],"usage":{"prompt_tokens":3,"completion_tokens":9}}`),
-		}, want{"ok", "", 10, 10, 20, 9, 0, 3, -1, -1, 2}},
-		{"only a finish chunk with usage: no token was seen", []packet{
-			ev(10, `{"choices":[{"delta":{},"finish_reason":"stop"}],"usage":{"prompt_tokens":3,"completion_tokens":1}}`), ev(11, done),
-		}, want{"empty", "no_token", -1, -1, -1, 1, 0, 3, -1, -1, 0}},
-		{"zero usage until the end is not per event", []packet{
-			ev(10, `{"choices":[{"text":"a"}],"usage":{"prompt_tokens":3,"completion_tokens":0}}`),
-			ev(20, `{"choices":[{"text":"b"}],"usage":{"prompt_tokens":3,"completion_tokens":0}}`),
-			ev(30, `{"choices":[{"text":"","finish_reason":"stop"}],"usage":{"prompt_tokens":3,"completion_tokens":2}}`),
-		}, want{"ok", "", 10, 10, 20, 2, 0, 3, -1, -1, 2}},
-		{"token ids count where usage does not", []packet{
-			ev(10, `{"choices":[{"text":"","token_ids":[5,6]}]}`),
-			ev(20, `{"choices":[{"text":"x","token_ids":[7]}]}`),
-			ev(30, `{"choices":[{"text":"y","token_ids":[8],"finish_reason":"length"}],"usage":{"completion_tokens":4}}`),
-		}, want{"ok", "", 10, 10, 30, 4, 2, -1, -1, -1, 3}},
-		{"textless tokens before reasoning are not output", []packet{
-			ev(10, `{"choices":[{"delta":{"content":""}}],"usage":{"completion_tokens":1}}`),
-			ev(20, `{"choices":[{"delta":{"reasoning":"r"}}],"usage":{"completion_tokens":2}}`),
-			ev(30, `{"choices":[{"delta":{"content":"o"},"finish_reason":"stop"}],"usage":{"completion_tokens":3}}`),
-		}, want{"ok", "", 10, 30, 30, 3, 1, -1, -1, -1, 3}},
-		{"finish without [DONE] is complete", []packet{
-			ev(10, `{"choices":[{"text":"a","finish_reason":"stop"}]}`), {End: "eof"},
-		}, want{"ok", "", 10, 10, 10, -1, 0, -1, -1, -1, 1}},
-		{"[DONE] without finish is complete", []packet{ev(10, `{"choices":[{"text":"a"}]}`), ev(20, done)},
-			want{"ok", "", 10, 10, 10, -1, 0, -1, -1, -1, 1}},
-		{"neither is truncated", []packet{ev(10, `{"choices":[{"text":"a"}]}`)},
-			want{"truncated", "no_finish", 10, 10, 10, -1, 0, -1, -1, -1, 1}},
-		{"a reset before [DONE]", []packet{ev(10, `{"choices":[{"text":"a","finish_reason":"stop"}]}`), {End: "reset"}},
-			want{"reset", "reset", 10, 10, 10, -1, 0, -1, -1, -1, 1}},
-		{"a reset after [DONE] changes nothing", []packet{ev(10, `{"choices":[{"text":"a"}]}`), ev(11, done), {End: "reset"}},
-			want{"ok", "", 10, 10, 10, -1, 0, -1, -1, -1, 1}},
-		{"complete without a token", []packet{ev(10, `{"choices":[{"text":"","finish_reason":"stop"}]}`), ev(11, done)},
-			want{"empty", "no_token", -1, -1, -1, -1, 0, -1, -1, -1, 0}},
-		{"nothing at all", nil, want{"truncated", "no_finish", -1, -1, -1, -1, 0, -1, -1, -1, 0}},
-		{"overload inside a 200", []packet{ev(10, `{"error":{"message":"full","type":"SERVICE_UNAVAILABLE","code":503}}`), ev(11, done)},
-			want{"error_event", "rate_limited", -1, -1, -1, -1, 0, -1, -1, -1, 0}},
-		{"overload with a code in a string", []packet{ev(10, `{"error":"full","code":"429"}`)},
-			want{"error_event", "rate_limited", -1, -1, -1, -1, 0, -1, -1, -1, 0}},
-		{"a flat error", []packet{ev(10, `{"object":"error","message":"m","code":400}`)},
-			want{"error_event", "engine_error", -1, -1, -1, -1, 0, -1, -1, -1, 0}},
-		{"an event named error fails whatever it holds", []packet{{AtMs: 5, data: []byte("event: error\ndata: oops\n\n")}},
-			want{"error_event", "engine_error", -1, -1, -1, -1, 0, -1, -1, -1, 0}},
-		{"empty errors are none", []packet{
-			ev(10, `{"error":{},"choices":[{"text":"a"}]}`), ev(11, `{"error":"","choices":[{"text":"a"}]}`), ev(12, done),
-		}, want{"ok", "", 10, 10, 11, -1, 0, -1, -1, -1, 2}},
-		{"an engine that aborts", []packet{ev(10, `{"choices":[{"text":"a"}]}`), ev(20, `{"choices":[{"text":"","finish_reason":"abort"}]}`), ev(21, done)},
-			want{"error_event", "engine_abort", 10, 10, 10, -1, 0, -1, -1, -1, 1}},
-		{"not JSON", []packet{ev(10, `{"choices":[{"text":"a"`), ev(20, done)},
-			want{"error_event", "bad_json", -1, -1, -1, -1, 0, -1, -1, -1, 0}},
-		{"trailing blank behind [DONE] and JSON", []packet{ev(10, `{"choices":[{"text":"a"}]} `), ev(20, done+" ")},
-			want{"ok", "", 10, 10, 10, -1, 0, -1, -1, -1, 1}},
-	}
-	for _, c := range cases {
+	for _, c := range streams {
 		t.Run(c.name, func(t *testing.T) { check(t, play(c.packets), c.want) })
 	}
 }
 
 func TestServerTimesComeFromTheLastChunk(t *testing.T) {
-	o := play([]packet{
+	o := play([]recorded{
 		ev(10, `{"choices":[{"text":"a","finish_reason":"stop"}]}`),
 		ev(11, `{"choices":[],"usage":{"completion_tokens":1},"metrics":{"queue_time_ms":1.5,"time_to_first_token_ms":40,"mean_itl_ms":null}}`),
 		ev(12, done),
