@@ -1,0 +1,99 @@
+// Command bench reads the output of `go test -bench` on stdin and prints the ratios that docs/benchmarks.md
+// keeps: each measured figure against a named baseline of the same run. It exits with 1 when a benchmark is
+// missing or a ratio is below its floor.
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// row is one line of the table: how many times faster a benchmark is than its baseline.
+type row struct {
+	what            string
+	bench, baseline string // package path and benchmark, without the module and the -cpu suffix
+	named           string // what the baseline is
+	floor           float64
+}
+
+var rows = []row{
+	{"reading Mooncake JSONL", "trace.BenchmarkRead", "trace.BenchmarkEncodingJSON", "encoding/json into a struct", 2},
+	{"reading one stream chunk", "replay/openai.BenchmarkScanChunk", "replay/openai.BenchmarkDecodeChunk", "encoding/json", 2},
+	{"hashing in 512-token blocks", "anonymize.BenchmarkBlocks/block=512", "anonymize.BenchmarkBlocks/block=16", "16-token blocks", 1.5},
+}
+
+var (
+	packageLine = regexp.MustCompile(`^pkg: tailgate/(\S+)`)
+	resultLine  = regexp.MustCompile(`^(Benchmark\S+?)(?:-\d+)?\s+\d+\s+([\d.]+) ns/op(.*)`)
+	speed       = regexp.MustCompile(`([\d.]+) MB/s`)
+)
+
+// result is one benchmark's time per operation, or its speed where it tells one.
+type result struct{ ns, mbPerS float64 }
+
+func main() {
+	results, err := parse(io.TeeReader(os.Stdin, os.Stdout))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+	if faults := report(os.Stdout, results); faults > 0 {
+		fmt.Fprintf(os.Stderr, "bench: %d rows missing or below their floor\n", faults)
+		os.Exit(1)
+	}
+}
+
+func parse(in io.Reader) (map[string]result, error) {
+	results, pkg := map[string]result{}, ""
+	s := bufio.NewScanner(in)
+	for s.Scan() {
+		line := s.Text()
+		if m := packageLine.FindStringSubmatch(line); m != nil {
+			pkg = m[1]
+		}
+		if strings.HasPrefix(line, "--- FAIL") || strings.HasPrefix(line, "FAIL") {
+			return nil, fmt.Errorf("a benchmark failed: %s", line)
+		}
+		m := resultLine.FindStringSubmatch(line)
+		if m == nil {
+			continue
+		}
+		var r result
+		r.ns, _ = strconv.ParseFloat(m[2], 64)
+		if v := speed.FindStringSubmatch(m[3]); v != nil {
+			r.mbPerS, _ = strconv.ParseFloat(v[1], 64)
+		}
+		results[pkg+"."+m[1]] = r
+	}
+	return results, s.Err()
+}
+
+// report prints the table and counts the rows that are missing or below their floor.
+func report(w io.Writer, results map[string]result) (faults int) {
+	fmt.Fprintln(w, "\n| what | against | ratio | floor |\n|---|---|---|---|")
+	for _, r := range rows {
+		ours, ok := results[r.bench]
+		base, baseOK := results[r.baseline]
+		if !ok || !baseOK {
+			fmt.Fprintf(w, "| %s | %s | missing | %g |\n", r.what, r.named, r.floor)
+			faults++
+			continue
+		}
+		ratio := base.ns / ours.ns
+		if ours.mbPerS > 0 && base.mbPerS > 0 {
+			ratio = ours.mbPerS / base.mbPerS
+		}
+		mark := ""
+		if ratio < r.floor {
+			mark = " (below)"
+			faults++
+		}
+		fmt.Fprintf(w, "| %s | %s | %.1f%s | %g |\n", r.what, r.named, ratio, mark, r.floor)
+	}
+	return faults
+}

@@ -1,0 +1,41 @@
+package main
+
+import (
+	"io"
+	"strings"
+	"testing"
+)
+
+const output = `goos: linux
+pkg: tailgate/trace
+BenchmarkRead-2            100   1000 ns/op   400.00 MB/s   5 B/op
+BenchmarkEncodingJSON-2    100  10000 ns/op    %s MB/s
+pkg: tailgate/replay/openai
+BenchmarkScanChunk-2    1000000    90.5 ns/op
+BenchmarkDecodeChunk-2  1000000   900 ns/op
+pkg: tailgate/anonymize
+BenchmarkBlocks/block=16-2    100  100 ns/op  100.00 MB/s
+BenchmarkBlocks/block=512-2   100  100 ns/op  300.00 MB/s
+`
+
+func TestReport(t *testing.T) {
+	for _, tt := range []struct {
+		name, text string
+		faults     int
+	}{
+		{"all there", strings.Replace(output, "%s", "40.00", 1), 0},
+		{"below its floor", strings.Replace(output, "%s", "390.00", 1), 1},
+		{"missing", "pkg: tailgate/trace\n", len(rows)},
+	} {
+		results, err := parse(strings.NewReader(tt.text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := report(io.Discard, results); got != tt.faults {
+			t.Errorf("%s: %d faults, want %d", tt.name, got, tt.faults)
+		}
+	}
+	if _, err := parse(strings.NewReader("--- FAIL: BenchmarkRead\n")); err == nil {
+		t.Error("a failed benchmark passed")
+	}
+}
