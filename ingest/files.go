@@ -42,7 +42,8 @@ type fileInput struct {
 	count int64 // records up to the mark, -1 for stdin
 }
 
-// OpenFiles opens paths, which may be globs. Every path that matches nothing is reported, as fault.Usage.
+// OpenFiles opens paths, which may be globs. Every path that matches nothing or is no file is reported; no path at
+// all is fault.Usage.
 func OpenFiles(paths []string, stdin io.Reader) (*Files, error) {
 	f := &Files{byName: map[string]*fileInput{}}
 	var errs []error
@@ -62,10 +63,10 @@ func OpenFiles(paths []string, stdin io.Reader) (*Files, error) {
 		}
 	}
 	if len(paths) == 0 {
-		errs = append(errs, errors.New("no file to read"))
+		return nil, fault.Mark(errors.New("no file to read"), fault.Usage, "")
 	}
 	if err := errors.Join(errs...); err != nil {
-		return nil, fault.Mark(err, fault.Usage, "")
+		return nil, err
 	}
 	return f, nil
 }

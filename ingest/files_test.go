@@ -149,10 +149,10 @@ func TestFilesGlobsAndStdin(t *testing.T) {
 	}
 }
 
-func TestFilesUsageFaults(t *testing.T) {
+func TestFilesThatAreNotThere(t *testing.T) {
 	dir := t.TempDir()
 	_, err := ingest.OpenFiles([]string{filepath.Join(dir, "none"), filepath.Join(dir, "*.gz"), dir, "-"}, nil)
-	if fault.Of(err) != fault.Usage || strings.Count(err.Error(), "\n") != 3 {
+	if fault.Of(err) != fault.Failure || strings.Count(err.Error(), "\n") != 3 {
 		t.Errorf("%v", err)
 	}
 	if _, err := ingest.OpenFiles(nil, nil); fault.Of(err) != fault.Usage {

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"mime"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -138,8 +140,13 @@ func (c *Client) exchange(ctx context.Context, t *target, call *replay.Call) {
 func (c *Client) request(t *target, call *replay.Call) *http.Request {
 	build := func() *body { return newBody(func(b []byte) []byte { return c.appendBody(b, call) }) }
 	b := build()
+	header := c.header
+	if c.opts.RunID != "" {
+		header = maps.Clone(header)
+		header["X-Request-Id"] = []string{c.opts.RunID + "-" + strconv.FormatInt(call.Row.Row, 10)}
+	}
 	return &http.Request{
-		Method: http.MethodPost, URL: t.send, Host: t.send.Host, Header: c.header,
+		Method: http.MethodPost, URL: t.send, Host: t.send.Host, Header: header,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Body: b, ContentLength: b.size(),
 		// net/http needs this when an idle connection turns out to be closed before a byte was written. It is

@@ -40,6 +40,8 @@ type Options struct {
 	// Output is replay.OutputNatural (also "": max_tokens is the trace's length) or replay.OutputPinned
 	// (min_tokens as well, and ignore_eos). Length 0 is asked for as 1, the least that engines take.
 	Output string
+	// RunID, where set, names each request to the target and its logs: X-Request-Id: RUN_ID-ROW.
+	RunID string
 	// Prompts make the prompts; required.
 	Prompts *replay.Prompts
 	// Timeout bounds one request from its sending to its end (status timeout); 0 = none.

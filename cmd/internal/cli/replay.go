@@ -241,7 +241,7 @@ func (f *replayFlags) client(a *app, p *planned) (*openai.Client, error) {
 	}
 	key, _ := a.getenv("TAILGATE_API_KEY")
 	return openai.New(openai.Options{Targets: f.targets, API: f.api, Model: f.model, APIKey: key, Output: f.output,
-		Prompts: &replay.Prompts{BlockSize: p.plan.BlockSize, Seed: f.tf.seed, Salt: salt}, Timeout: f.timeout, Logger: a.logger()})
+		RunID: p.plan.RunID, Prompts: &replay.Prompts{BlockSize: p.plan.BlockSize, Seed: f.tf.seed, Salt: salt}, Timeout: f.timeout, Logger: a.logger()})
 }
 
 // probe asks the target what it is, again and again for as long as --wait-ready allows.
