@@ -11,7 +11,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -28,12 +31,16 @@ func TestMain(m *testing.M) {
 
 // TestScripts runs every command as a user would; each script is one subject.
 func TestScripts(t *testing.T) {
+	var sims simulators
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exit":     exit,
-			"startsim": startSim,
-			"tear":     tear,
+			"exit":      exit,
+			"startsim":  sims.start,
+			"stopsim":   sims.stop,
+			"tear":      tear,
+			"steady":    steady,
+			"interrupt": interrupt,
 		},
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("SHARED", sharedDir())
@@ -71,8 +78,12 @@ func exit(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// startsim NAME [args…]: starts `tailgate sim` on a free port until the script ends and sets $NAME to its address.
-func startSim(ts *testscript.TestScript, neg bool, args []string) {
+// simulators are the servers that scripts have started, by their address.
+type simulators struct{ byURL sync.Map }
+
+// start NAME [args…]: starts `tailgate sim` on a free port until the script ends; $NAME is its URL, $NAME_ADDR its
+// host and port.
+func (s *simulators) start(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: startsim NAME [args…]")
 	}
@@ -83,8 +94,8 @@ func startSim(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	ts.Check(cmd.Start())
 	ts.Defer(func() {
-		cmd.Process.Kill()
-		cmd.Wait()
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
 	})
 	line, err := bufio.NewReader(out).ReadString('\n')
 	ts.Check(err)
@@ -92,7 +103,24 @@ func startSim(ts *testscript.TestScript, neg bool, args []string) {
 	if !ok {
 		ts.Fatalf("sim said %q", line)
 	}
+	s.byURL.Store(url, cmd)
 	ts.Setenv(args[0], url)
+	ts.Setenv(args[0]+"_ADDR", strings.TrimPrefix(url, "http://"))
+}
+
+// stop NAME: sends SIGTERM to the server behind $NAME, which must end with 0.
+func (s *simulators) stop(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: stopsim NAME")
+	}
+	cmd, ok := s.byURL.Load(ts.Getenv(args[0]))
+	if !ok {
+		ts.Fatalf("%s is no server of this script", args[0])
+	}
+	ts.Check(cmd.(*exec.Cmd).Process.Signal(syscall.SIGTERM))
+	if err := cmd.(*exec.Cmd).Wait(); err != nil {
+		ts.Fatalf("sim ended with %v", err)
+	}
 }
 
 // tear DIR: cuts the last Parquet file under DIR in half, as a crash of a machine would.
@@ -110,4 +138,59 @@ func tear(ts *testscript.TestScript, neg bool, args []string) {
 	info, err := os.Stat(last)
 	ts.Check(err)
 	ts.Check(os.Truncate(last, info.Size()/2))
+}
+
+// steady FILE N: writes a trace of N requests, one every 400 ms, the eighth of which holds nearly all tokens.
+func steady(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: steady FILE N")
+	}
+	n, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	var b strings.Builder
+	for i := range n {
+		input := 100
+		if i == 7 {
+			input = 1_000_000_000
+		}
+		fmt.Fprintf(&b, "{\"timestamp\":%d,\"input_length\":%d,\"output_length\":5}\n", i*400, input)
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(b.String()), 0o644))
+}
+
+// interrupt CODE FILE cmd…: starts the command, sends SIGINT once FILE exists, and expects it to end with CODE.
+func interrupt(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 3 {
+		ts.Fatalf("usage: interrupt CODE FILE cmd [args…]")
+	}
+	exe, err := exec.LookPath(args[2])
+	ts.Check(err)
+	cmd := exec.Command(exe, args[3:]...)
+	cmd.Dir = ts.Getenv("WORK")
+	var out strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &out
+	ts.Check(cmd.Start())
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	giveUp := time.After(time.Minute)
+	for look := time.NewTicker(10 * time.Millisecond); ; {
+		select {
+		case <-ended:
+			ts.Fatalf("ended before it was interrupted:\n%s", &out)
+		case <-giveUp:
+			ts.Check(cmd.Process.Kill())
+			ts.Fatalf("%s did not appear:\n%s", args[1], &out)
+		case <-look.C:
+		}
+		if _, err := os.Stat(ts.MkAbs(args[1])); err == nil {
+			look.Stop()
+			break
+		}
+	}
+	ts.Check(cmd.Process.Signal(os.Interrupt))
+	<-ended
+	ts.Logf("%s", &out)
+	if got := strconv.Itoa(cmd.ProcessState.ExitCode()); got != args[0] {
+		ts.Fatalf("exit code %s, want %s", got, args[0])
+	}
 }
