@@ -32,9 +32,6 @@ func (l Limit) breaks(x float64) bool {
 	return x <= l.Value
 }
 
-// atMost is true for upper limits.
-func (l Limit) atMost() bool { return l.Op[0] == '<' }
-
 // quantity says how the limit of a rule is written.
 type quantity int
 

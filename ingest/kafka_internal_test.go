@@ -48,7 +48,7 @@ func TestReadBatch(t *testing.T) {
 		{"records, then a marker", 1, []protocol.RecordReader{batchOf(1, 1, 2), controlAt(3)}, []int64{1, 2, 3}, 1, 4},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			var records protocol.RecordReader = protocol.NewRecordReader()
+			records := protocol.NewRecordReader()
 			if c.batches != nil {
 				records = &protocol.RecordStream{Records: c.batches}
 			}

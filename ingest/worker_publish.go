@@ -87,7 +87,7 @@ func (w *worker) yield(seg *segment) error {
 // count adds a published segment to the report.
 func (w *worker) count(seg *segment) {
 	w.report.Segments++
-	w.report.Counts.add(seg.facts.Counts)
+	w.report.add(seg.facts.Counts)
 	w.report.Last = max(w.report.Last, seg.facts.Last)
 	for _, r := range seg.facts.HoleRanges {
 		w.report.HoleRanges = addRange(w.report.HoleRanges, r)

@@ -192,20 +192,20 @@ func (r *virtualRun) target(replica int32) string {
 
 // failureKind is the error kind that a server's answer of this status would have.
 func failureKind(status string, http int) string {
-	switch {
-	case status == schemas.ResultHTTPError || status == schemas.ResultRateLimited:
+	switch status {
+	case schemas.ResultHTTPError, schemas.ResultRateLimited:
 		return HTTPKind(http)
-	case status == schemas.ResultErrorEvent:
+	case schemas.ResultErrorEvent:
 		return KindEngineError
-	case status == schemas.ResultReset:
+	case schemas.ResultReset:
 		return KindReset
-	case status == schemas.ResultTruncated:
+	case schemas.ResultTruncated:
 		return KindNoFinish
-	case status == schemas.ResultTimeout:
+	case schemas.ResultTimeout:
 		return KindTimeout
-	case status == schemas.ResultEmpty:
+	case schemas.ResultEmpty:
 		return KindNoToken
-	case status == schemas.ResultCancelled:
+	case schemas.ResultCancelled:
 		return KindAborted
 	}
 	return KindOther

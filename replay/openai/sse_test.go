@@ -2,6 +2,7 @@ package openai
 
 import (
 	"bytes"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -94,7 +95,7 @@ func TestLongLines(t *testing.T) {
 	if got, err := feed(maxLine); err != nil || got != maxLine-len("data: ") {
 		t.Errorf("a line of 16 MiB: %d bytes of data, %v", got, err)
 	}
-	if _, err := feed(maxLine + 1); err != errEventTooLong {
+	if _, err := feed(maxLine + 1); !errors.Is(err, errEventTooLong) {
 		t.Errorf("a longer line: %v", err)
 	}
 }

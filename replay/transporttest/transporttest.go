@@ -87,7 +87,7 @@ func (b *bench) call(stream bool) *replay.Call {
 }
 
 // do sends one call and waits for its end.
-func (b *bench) do(t *testing.T, ctx context.Context, c *replay.Call) *replay.Outcome {
+func (b *bench) do(ctx context.Context, t *testing.T, c *replay.Call) *replay.Outcome {
 	t.Helper()
 	done := make(chan *replay.Call, 2)
 	b.tr.Send(ctx, c, func(c *replay.Call) { done <- c })
@@ -146,7 +146,7 @@ func hangUp(what string) http.HandlerFunc {
 			panic(err)
 		}
 		time.Sleep(5 * ms)
-		buf.WriteString(what)
+		_, _ = buf.WriteString(what) // Flush reports it
 		buf.Flush()
 		conn.Close()
 	}
@@ -198,7 +198,7 @@ func (a *answer) run(t *testing.T, newTransport New) {
 	})
 	time.Sleep(time.Second) // a request that does not start at zero
 	c := b.call(a.stream)
-	o := b.do(t, t.Context(), c)
+	o := b.do(t.Context(), t, c)
 	if o.Sent != time.Second {
 		t.Errorf("sent at %v", o.Sent)
 	}
@@ -251,7 +251,7 @@ func testCancel(t *testing.T, newTransport New) {
 		})
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)
-		o := b.do(t, ctx, b.call(true))
+		o := b.do(ctx, t, b.call(true))
 		if o.Status != schemas.ResultCancelled || o.ErrorKind != replay.KindAborted || o.Closed != time.Second {
 			t.Errorf("%s: status %q, kind %q, closed %v", when, o.Status, o.ErrorKind, o.Closed)
 		}
@@ -270,7 +270,7 @@ func testRoundRobin(t *testing.T, newTransport New) {
 	})
 	for range 9 {
 		c := b.call(true)
-		o := b.do(t, t.Context(), c)
+		o := b.do(t.Context(), t, c)
 		seen[o.Target]++
 	}
 	for _, name := range []string{"a", "b", "c", "http://a", "http://b/v1/", "http://c"} {
@@ -302,7 +302,7 @@ func testRefused(t *testing.T, newTransport New) {
 	l.Close()
 	tr := newTransport(t, []string{"http://a"}, l.DialContext)
 	b := &bench{tr: tr, zero: time.Now()}
-	o := b.do(t, t.Context(), b.call(true))
+	o := b.do(t.Context(), t, b.call(true))
 	if o.Status != schemas.ResultReset || o.ErrorKind == "" || o.Sent != 0 || o.Closed != 0 || o.HTTPStatus != 0 {
 		t.Errorf("status %q, kind %q, sent %v, closed %v", o.Status, o.ErrorKind, o.Sent, o.Closed)
 	}

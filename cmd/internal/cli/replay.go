@@ -58,7 +58,7 @@ was too slow, or settings contradict); 6 broken rows in the trace; 130 interrupt
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.replay(cmd, args[0], &f) },
 	}
-	f.planFlags.add(cmd)
+	f.addPlan(cmd)
 	fl := cmd.Flags()
 	fl.StringArrayVar(&f.targets, "target", nil, "URL of an OpenAI-compatible server (repeatable), or sim:SPEC")
 	fl.StringVar(&f.api, "api", "completions", "completions (token-id prompts, exact lengths) or chat")

@@ -28,7 +28,7 @@ type planFlags struct {
 	burstiness  float64
 }
 
-func (f *planFlags) add(cmd *cobra.Command) {
+func (f *planFlags) addPlan(cmd *cobra.Command) {
 	f.tf.add(cmd)
 	f.sf.add(cmd)
 	fl := cmd.Flags()
