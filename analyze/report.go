@@ -203,7 +203,7 @@ func (r *Report) runID() string {
 	return strings.Join(ids, "+")
 }
 
-// Tables returns the report as rows of the buckets and verdicts tables.
+// Tables returns the report as rows of the buckets and verdicts tables; see RunRows for the runs.
 func (r *Report) Tables() ([]schemas.Bucket, []schemas.Verdict) {
 	id := r.runID()
 	var buckets []schemas.Bucket

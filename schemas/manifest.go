@@ -21,12 +21,17 @@ const ManifestName = "manifest.json"
 
 // Write writes the manifest into dir, whole, replacing an earlier one. It is the last act on a folder.
 func (m *Manifest) Write(dir string) error {
+	return m.WriteFile(filepath.Join(dir, ManifestName))
+}
+
+// WriteFile writes the manifest of a single file to path, whole, replacing an earlier one.
+func (m *Manifest) WriteFile(path string) error {
 	m.Definition = Definition
 	data, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {
 		return fmt.Errorf("encoding the manifest: %w", err)
 	}
-	return atomicfile.WriteFile(filepath.Join(dir, ManifestName), append(data, '\n'))
+	return atomicfile.WriteFile(path, append(data, '\n'))
 }
 
 // ReadManifest reads the manifest of dir. The error is fs.ErrNotExist for an unfinished folder.

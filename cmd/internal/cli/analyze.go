@@ -6,18 +6,22 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"tailgate/analyze"
 	"tailgate/internal/atomicfile"
+	"tailgate/internal/parquetio"
+	"tailgate/internal/version"
 	"tailgate/schemas"
 )
 
 // analyzeFlags are the flags of `tailgate analyze`.
 type analyzeFlags struct {
 	gate, html, junit string
+	tables            string
 	by                []string
 	warmup            time.Duration
 	asJSON            bool
@@ -48,6 +52,7 @@ Exit codes: 0 done, gate passed; 1 unreadable; 2 wrong usage or a faulty gate fi
 	fl.DurationVar(&f.warmup, "warmup", 0, "leave out what was scheduled before this (default: the run's own)")
 	fl.StringVar(&f.html, "html", "", "also write the report as one HTML file")
 	fl.StringVar(&f.junit, "junit", "", "also write the gate's rules as JUnit XML")
+	fl.StringVar(&f.tables, "tables", "", "also write runs, buckets and verdicts as Parquet files into this folder")
 	fl.BoolVar(&f.asJSON, "json", false, "print one JSON object")
 	return cmd
 }
@@ -73,6 +78,9 @@ func (a *app) analyze(ctx context.Context, inputs []string, f *analyzeFlags, war
 		return err
 	}
 	if err := errors.Join(writeRendered(f.html, report.WriteHTML), writeRendered(f.junit, report.WriteJUnit)); err != nil {
+		return err
+	}
+	if err := writeTables(report, f.tables); err != nil {
 		return err
 	}
 	render := report.WriteText
@@ -108,6 +116,30 @@ func writeRendered(path string, render func(io.Writer) error) error {
 		return fmt.Errorf("writing %s: %w", path, err)
 	}
 	return out.Commit()
+}
+
+// writeTables writes the report's tables into dir; "" writes nothing.
+func writeTables(r *analyze.Report, dir string) error {
+	if dir == "" {
+		return nil
+	}
+	if err := makeDir(dir); err != nil {
+		return err
+	}
+	runs, err := r.RunRows()
+	if err != nil {
+		return err
+	}
+	buckets, verdicts := r.Tables()
+	return errors.Join(
+		writeTable(dir, schemas.TableRuns, runs),
+		writeTable(dir, schemas.TableBuckets, buckets),
+		writeTable(dir, schemas.TableVerdicts, verdicts))
+}
+
+func writeTable[T any](dir, name string, rows []T) error {
+	footer := schemas.Footer{Schema: name, Tool: version.String()}
+	return parquetio.WriteFile(filepath.Join(dir, name+".parquet"), footer.Map(), rows)
 }
 
 func verdictCode(verdict string) int {

@@ -19,7 +19,7 @@ import (
 func (a *app) profileCommand() *cobra.Command {
 	var tf traceFlags
 	var day, view, out string
-	var perGroup bool
+	var perGroup, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "profile LAKE|TRACE -o DIR",
 		Short: "Fit lengths, arrivals, burstiness, sessions and prefix reuse",
@@ -45,8 +45,7 @@ Exit codes: 0 done; 1 failed while running; 2 wrong usage; 6 broken rows or a br
 			if err := writeProfile(p, t, out, &tf); err != nil {
 				return err
 			}
-			p.WriteText(a.stdout)
-			return nil
+			return a.showProfile(p, asJSON)
 		},
 	}
 	tf.add(cmd)
@@ -55,12 +54,14 @@ Exit codes: 0 done; 1 failed while running; 2 wrong usage; 6 broken rows or a br
 	fl.StringVar(&view, "view", "engine", "of a lake: engine or client")
 	fl.BoolVar(&perGroup, "per-group", true, "also per tenant and class")
 	fl.StringVarP(&out, "output", "o", "", "folder to write the tables into")
+	fl.BoolVar(&asJSON, "json", false, "print the total's tables as one JSON object")
 	cmd.AddCommand(a.profileShowCommand())
 	return cmd
 }
 
 func (a *app) profileShowCommand() *cobra.Command {
-	return &cobra.Command{
+	var asJSON bool
+	cmd := &cobra.Command{
 		Use:   "show DIR",
 		Short: "Print a profile on one screen",
 		Args:  cobra.ExactArgs(1),
@@ -69,10 +70,19 @@ func (a *app) profileShowCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			p.WriteText(a.stdout)
-			return nil
+			return a.showProfile(p, asJSON)
 		},
 	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the total's tables as one JSON object")
+	return cmd
+}
+
+func (a *app) showProfile(p *profile.Profile, asJSON bool) error {
+	if asJSON {
+		return p.WriteJSON(a.stdout)
+	}
+	p.WriteText(a.stdout)
+	return nil
 }
 
 // profileInput reads a trace file, or a day of a lake when path is a folder.

@@ -82,7 +82,10 @@ Exit codes: 0 done; 1 an invariant is broken; 2 wrong usage; 6 broken rows or a 
 			if err != nil {
 				return err
 			}
-			return a.writeTrace(res.Trace, out, format, version.String())
+			if err := a.writeTrace(res.Trace, out, format, version.String()); err != nil || out == "-" {
+				return err
+			}
+			return rescaleManifest(cmd, t, res, tf.seed, out)
 		},
 	}
 	tf.add(cmd)
@@ -90,6 +93,19 @@ Exit codes: 0 done; 1 an invariant is broken; 2 wrong usage; 6 broken rows or a 
 	cmd.Flags().StringVar(&to, "to", "", "format of the output: mooncake, parquet (default: by the name's ending)")
 	cmd.Flags().StringVarP(&out, "output", "o", "", "file to write, - for stdout; .gz and .zst compress")
 	return cmd
+}
+
+// rescaleManifest writes OUT.manifest.json: what was made of what, and the invariants before and after.
+func rescaleManifest(cmd *cobra.Command, before *trace.Trace, res *synth.Result, seed uint64, out string) error {
+	file, err := schemas.DigestFile(filepath.Dir(out), out)
+	if err != nil {
+		return err
+	}
+	file.Rows = int64(len(res.Trace.Rows))
+	m := &schemas.Manifest{Kind: "trace", Tool: version.String(), Seed: seed, StartedAt: now(), EndedAt: now(),
+		Settings: settings(cmd), Inputs: []schemas.FileDigest{traceDigest(before)}, Files: []schemas.FileDigest{file},
+		Invariants: res.Invariants, Notes: res.Notes}
+	return m.WriteFile(out + "." + schemas.ManifestName)
 }
 
 // writeRescale says what a rescale did: the rates and the invariants.
