@@ -62,7 +62,7 @@ func Analyze(ctx context.Context, d *Data, o Options) (*Report, error) {
 	r.ExcludedNonStream, r.EarlyStopShare = whole.ExcludedNonStream, whole.EarlyStopShare
 	r.Workload = d.workload(v.rows)
 	r.Unchecked = append(r.Unchecked, d.unknownLengths(v.rows, r.OK)...)
-	reasons, judged := v.validity(o.Gate.ttftLimit())
+	reasons, judged := v.validity(o.Gate.TTFTLimit())
 	r.Invalid = append(r.Invalid, reasons...)
 	if judged {
 		valid := len(reasons) == 0

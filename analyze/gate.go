@@ -53,18 +53,18 @@ func ParseGate(name string, data []byte, lookup func(string) (string, bool)) (*G
 	return p.gate, nil
 }
 
-// ttftLimit is the tightest limit on ttft in µs, 0 without one: what the client's lag is held against.
-func (g *Gate) ttftLimit() float64 {
-	least := 0.0
+// TTFTLimit is the tightest limit on ttft, 0 without one or without a gate: what the client's lag is held against.
+func (g *Gate) TTFTLimit() time.Duration {
 	if g == nil {
 		return 0
 	}
+	least := 0.0 // µs
 	for _, r := range g.Rules {
 		if r.kind == percentileRule && (r.metric == ttft || r.metric == ttftSent) && (least == 0 || r.Limit.Value < least) {
 			least = r.Limit.Value
 		}
 	}
-	return least
+	return time.Duration(least * 1e3)
 }
 
 // of returns the metric of a rule under the gate's origin.

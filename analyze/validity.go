@@ -3,6 +3,7 @@ package analyze
 import (
 	"fmt"
 	"math"
+	"time"
 
 	"tailgate/internal/stats"
 )
@@ -22,7 +23,7 @@ const (
 )
 
 // validity returns why the run cannot be judged, and whether its validity was judged at all.
-func (v *view) validity(ttftLimitUs float64) (reasons []string, judged bool) {
+func (v *view) validity(ttftLimit time.Duration) (reasons []string, judged bool) {
 	judged = true
 	for _, in := range v.d.Inputs {
 		switch {
@@ -38,11 +39,11 @@ func (v *view) validity(ttftLimitUs float64) (reasons []string, judged bool) {
 	if !judged {
 		return reasons, len(reasons) > 0
 	}
-	return append(reasons, v.late(ttftLimitUs)...), true
+	return append(reasons, v.late(ttftLimit)...), true
 }
 
 // late holds the client's own lateness against its limits.
-func (v *view) late(ttftLimitUs float64) []string {
+func (v *view) late(ttftLimit time.Duration) []string {
 	var lags values
 	type minute struct{ rows, late int }
 	worst, spoilt := minute{}, 0
@@ -72,7 +73,7 @@ func (v *view) late(ttftLimitUs float64) []string {
 		}
 	}
 	var reasons []string
-	limit := max(lagFloorUs, lagShare*ttftLimitUs)
+	limit := max(lagFloorUs, lagShare*float64(ttftLimit.Microseconds()))
 	if n := lags.count(); n > 0 {
 		if p99 := lags.smallest(stats.Rank(n, .99))[0]; p99 > limit {
 			reasons = append(reasons, fmt.Sprintf("the client was late: p99 of lag is %.4g ms, %.4g ms allowed", p99/1000, limit/1000))

@@ -28,7 +28,8 @@ type replayFlags struct {
 	planFlags
 	targets            []string
 	api, model, salt   string
-	out                string
+	out, gatePath      string
+	gate               *analyze.Gate
 	turns, output      string
 	maxInflight        int
 	concurrency        int
@@ -54,7 +55,8 @@ request in RUN_DIR. --target sim: runs the simulated engine in virtual time. The
 TAILGATE_API_KEY. The first ^C stops sending and waits for answers, the second aborts; both keep what was measured.
 
 Exit codes: 0 done; 1 the target cannot be reached, or the disk failed; 2 wrong usage; 4 run invalid (our own side
-was too slow, or settings contradict); 6 broken rows in the trace; 130 interrupted.`,
+was too slow, or settings contradict); 6 broken rows in the trace; 130 interrupted. With --gate also 3 gate failed and
+5 inconclusive.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.replay(cmd, args[0], &f) },
 	}
@@ -75,6 +77,7 @@ was too slow, or settings contradict); 6 broken rows in the trace; 130 interrupt
 	fl.DurationVar(&f.timeout, "timeout", 0, "end a request that takes longer than this (0 = never)")
 	fl.Var(&f.labels, "label", "key=value to keep with the run (repeatable): model, engine, gpu, gpu_count, parallelism …")
 	fl.DurationVar(&f.waitReady, "wait-ready", 0, "wait this long for the target to answer before the first send")
+	fl.StringVar(&f.gatePath, "gate", "", "gate file: judge the run at its end, as analyze would")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "print the plan and send nothing")
 	fl.BoolVar(&f.asJSON, "json", false, "print one JSON object")
 	return cmd
@@ -86,8 +89,10 @@ func (f *replayFlags) options(a *app) replay.Options {
 }
 
 // validate reports every fault of the flags at once.
-func (f *replayFlags) validate(cmd *cobra.Command, o replay.Options) error {
-	errs := []error{f.validatePlan(cmd), o.Validate()}
+func (f *replayFlags) validate(cmd *cobra.Command, a *app, o replay.Options) error {
+	var gateFault error
+	f.gate, gateFault = a.loadGate(f.gatePath)
+	errs := []error{f.validatePlan(cmd), o.Validate(), gateFault}
 	simulated := 0
 	for _, t := range f.targets {
 		if strings.HasPrefix(t, "sim:") {
@@ -109,7 +114,7 @@ func (f *replayFlags) validate(cmd *cobra.Command, o replay.Options) error {
 func (a *app) replay(cmd *cobra.Command, path string, f *replayFlags) error {
 	ctx := cmd.Context()
 	o := f.options(a)
-	if err := f.validate(cmd, o); err != nil {
+	if err := f.validate(cmd, a, o); err != nil {
 		return err
 	}
 	p, err := f.make(ctx, a, path)
@@ -143,6 +148,7 @@ func (a *app) record(ctx context.Context, f *replayFlags, p *planned, o replay.O
 		return err
 	}
 	line := a.progress()
+	o.TTFTLimit = f.gate.TTFTLimit()
 	o.OnProgress = func(s replay.Progress) { line.show(replayProgress(s)) }
 	f.startedAt = now()
 	summary, err := send(ctx, o, rec)
@@ -173,10 +179,11 @@ func (a *app) reportRun(f *replayFlags) error {
 	if err != nil {
 		return err
 	}
-	report, err := analyze.Analyze(context.Background(), data, analyze.Options{})
+	report, err := analyze.Analyze(context.Background(), data, analyze.Options{Gate: f.gate})
 	if err != nil {
 		return err
 	}
+	a.code = verdictCode(report.Verdict())
 	if report.Valid != nil && !*report.Valid {
 		a.code = exitInvalid
 	}
@@ -187,7 +194,9 @@ func (a *app) reportRun(f *replayFlags) error {
 		return err
 	}
 	fmt.Fprintf(a.stdout, "results: %s\n", f.out)
-	a.note("next: tailgate analyze %s --gate gate.yaml", f.out)
+	if f.gate == nil {
+		a.note("next: tailgate analyze %s --gate gate.yaml", f.out)
+	}
 	return nil
 }
 
