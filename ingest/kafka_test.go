@@ -12,7 +12,9 @@ import (
 	"time"
 
 	"github.com/segmentio/kafka-go"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"tailgate/ingest"
 	"tailgate/internal/fault"
@@ -160,6 +162,15 @@ func TestKafkaCommitFailureIsAWarning(t *testing.T) {
 	b.needFake().Fault(kfake.Fault{Group: "night", Count: -1})
 	o := options(t.TempDir())
 	o.Group = "night"
+	run(t, b.open(), o)
+	checkComplete(t, segmentRows(t, o.Lake), 10)
+}
+
+func TestKafkaMovingLeaderIsAskedAgain(t *testing.T) {
+	b := newBroker(t, 1)
+	b.produceRequests(10, 1)
+	b.needFake().Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.ListOffsets}, Topic: b.topic, Err: kerr.NotLeaderForPartition, Count: 2})
+	o := options(t.TempDir())
 	run(t, b.open(), o)
 	checkComplete(t, segmentRows(t, o.Lake), 10)
 }
