@@ -45,7 +45,7 @@ func newBroker(t testing.TB, partitions int32, configs ...string) *broker {
 	t.Helper()
 	b := &broker{t: t, addr: os.Getenv(envBroker), topic: "tides-" + strings.ToLower(rand.Text())}
 	if b.addr == "" {
-		b.data = t.TempDir()
+		b.topic, b.data = "tides", t.TempDir()
 		b.startFake()
 		t.Cleanup(func() { b.fake.Close() })
 	}

@@ -187,8 +187,8 @@ func TestKafkaBrokerRestart(t *testing.T) {
 	}
 }
 
-// Records of 5 and 20 MB pass with every codec; one above the bound becomes a dead letter, and what follows is
-// read.
+// Records of 5 and 20 MB pass with every codec; one above the bound, or one that unpacks to 64 MB, becomes a
+// dead letter, and what follows is read.
 func TestKafkaLargeRecords(t *testing.T) {
 	b := newBroker(t, 1, "max.message.bytes", "40000000")
 	large := func(i, bytes int) []byte {
@@ -203,13 +203,14 @@ func TestKafkaLargeRecords(t *testing.T) {
 	b.produce(0, 0, large(n, 20<<20), litellm(n+1, nil))
 	b.produce(0, kafka.Zstd, large(n+2, 20<<20))
 	b.produce(0, 0, large(9000, 34<<20))
+	b.produce(0, kafka.Zstd, litellm(9001, fields{"messages": strings.Repeat("a", 64<<20)}))
 	b.produce(0, 0, litellm(n+3, nil))
 	n += 4
 	o := options(t.TempDir())
 	o.MaxBad = 1
 	p := run(t, b.open(), o).Partitions[0]
 	checkComplete(t, segmentRows(t, o.Lake), n)
-	if p.Dead[ingest.DeadTooBig] != 1 || p.Next != int64(n+1) {
+	if p.Dead[ingest.DeadTooBig] != 2 || p.Next != int64(n+2) {
 		t.Errorf("%+v", p)
 	}
 }

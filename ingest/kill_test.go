@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"strings"
@@ -39,6 +40,7 @@ func TestWriterProcess(t *testing.T) {
 	defer k.Close()
 	o := options(os.Getenv(envLake))
 	o.RotateRows = 20
+	ingest.SetHook(&o, func(point string) error { _, err := fmt.Println(point); return err })
 	if os.Getenv(envStop) != "" {
 		ingest.SetHook(&o, stopAtSecondSegment())
 	}
@@ -84,6 +86,15 @@ func startWriter(t testing.TB, b *broker, lake string, env ...string) writer {
 	}
 }
 
+// passes returns when the writer has passed n more of its failpoints, of which a segment has four, or ended.
+func (w writer) passes(n int) {
+	for range n {
+		if _, err := w.out.ReadString('\n'); err != nil {
+			return
+		}
+	}
+}
+
 // finish waits for the writer's end and returns what it said.
 func (w writer) finish() (string, error) {
 	out, _ := io.ReadAll(w.out)
@@ -91,33 +102,47 @@ func (w writer) finish() (string, error) {
 }
 
 // TestKafkaKilledWriters kills two writers of one lake with SIGKILL, again and again at random moments while
-// new records come in, and lets them finish at last: every request is there, once.
+// new records come in, and lets them finish at last: every request is there, once. TAILGATE_PROVE=full does so
+// 25 times, with 1,000 kills in all.
 func TestKafkaKilledWriters(t *testing.T) {
-	b := newBroker(t, 3)
-	want := 6
+	kills, times := 6, 1
 	switch {
 	case os.Getenv("TAILGATE_PROVE") == "full":
-		want = 1000
-	case b.fake == nil:
-		want = 40
+		kills, times = 40, 25
+	case os.Getenv(envBroker) != "":
+		kills = 40
 	}
+	all, rows := 0, 0
+	for i := range times {
+		t.Run(fmt.Sprint("lake ", i), func(t *testing.T) {
+			k, n := killWriters(t, kills, rng.New(uint64(i), "kills"))
+			all, rows = all+k, rows+n
+		})
+	}
+	if !t.Failed() {
+		t.Logf("%d kills over 2 writers × 3 partitions; %d of %d rows, 0 missing, 0 duplicates, 0 gaps", all, rows, rows)
+	}
+}
+
+// killWriters kills at least want writers and returns how many it killed and how many requests there were.
+func killWriters(t *testing.T, want int, rand *rand.Rand) (killed, requests int) {
 	const perRound = 150
-	lake, rand := t.TempDir(), rng.New(1, "kills")
+	b, lake := newBroker(t, 3), t.TempDir()
 	var kills, faster atomic.Int64
-	requests := 0
 	for kills.Load() < int64(want) {
 		if requests > 4*want*perRound {
 			t.Fatalf("%d kills hit a writer, %d writers were faster", kills.Load(), faster.Load())
 		}
 		b.produceRange(requests, requests+perRound, 3)
 		requests += perRound
-		lives := [2]time.Duration{}
-		for i := range lives {
-			lives[i] = time.Duration(rand.IntN(150)) * time.Millisecond
+		points, more := [2]int{}, [2]time.Duration{}
+		for i := range points {
+			points[i], more[i] = rand.IntN(30), time.Duration(rand.IntN(10_000))*time.Microsecond
 		}
 		both(func(i int) {
 			w := startWriter(t, b, lake)
-			killer := time.AfterFunc(lives[i], func() { _ = w.Process.Kill() })
+			w.passes(points[i])
+			killer := time.AfterFunc(more[i], func() { _ = w.Process.Kill() })
 			defer killer.Stop()
 			if out, err := w.finish(); err == nil {
 				faster.Add(1)
@@ -134,11 +159,9 @@ func TestKafkaKilledWriters(t *testing.T) {
 			t.Errorf("%v: %s", err, out)
 		}
 	})
-	checkComplete(t, segmentRows(t, lake), requests) // which checks for gaps
-	if !t.Failed() {
-		t.Logf("%d kills, %d writers were faster; %d of %d rows before the last run; 0 missing, 0 duplicates, 0 gaps",
-			kills.Load(), faster.Load(), before, requests)
-	}
+	checkComplete(t, segmentRows(t, lake), requests) // which checks for gaps, too
+	t.Logf("%d kills, %d writers were faster; %d of %d rows before the last run", kills.Load(), faster.Load(), before, requests)
+	return int(kills.Load()), requests
 }
 
 // both runs f for 0 and 1 at once.
