@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/segmentio/kafka-go"
+	"github.com/segmentio/kafka-go/protocol"
 
 	"tailgate/internal/fault"
 )
@@ -173,7 +174,8 @@ func (k *Kafka) unanswered(ctx context.Context, doing string, err error) error {
 	return fmt.Errorf("%s: %w", doing, err)
 }
 
-// Partitions lists the topic's partitions with their first and last offsets.
+// Partitions lists the topic's partitions with their first and last offsets. While a partition's leader moves,
+// it asks again.
 func (k *Kafka) Partitions(ctx context.Context) ([]Partition, error) {
 	ids, err := k.partitionIDs(ctx)
 	if err != nil {
@@ -181,6 +183,27 @@ func (k *Kafka) Partitions(ctx context.Context) ([]Partition, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
+	for {
+		parts, err := k.bounds(ctx, ids)
+		if !leaderMoves(err) {
+			return parts, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
+
+// leaderMoves tells whether err is that of a partition which has no leader now or a new one.
+func leaderMoves(err error) bool {
+	return errors.Is(err, kafka.NotLeaderForPartition) || errors.Is(err, kafka.LeaderNotAvailable) ||
+		errors.Is(err, protocol.ErrNoLeader)
+}
+
+// bounds asks once for the first and last offsets of the partitions ids.
+func (k *Kafka) bounds(ctx context.Context, ids []int) ([]Partition, error) {
 	requests := make([]kafka.OffsetRequest, 0, 2*len(ids))
 	for _, id := range ids {
 		requests = append(requests, kafka.FirstOffsetOf(id), kafka.LastOffsetOf(id))

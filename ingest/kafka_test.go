@@ -12,79 +12,13 @@ import (
 	"time"
 
 	"github.com/segmentio/kafka-go"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"tailgate/ingest"
 	"tailgate/internal/fault"
 )
-
-// broker is an in-process Kafka with one topic.
-type broker struct {
-	*kfake.Cluster
-	t    testing.TB
-	addr string
-}
-
-func newBroker(t testing.TB, partitions int32) *broker {
-	t.Helper()
-	c, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(partitions, "tides"),
-		kfake.BrokerConfigs(map[string]string{"message.max.bytes": "40000000"}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(c.Close)
-	return &broker{Cluster: c, t: t, addr: c.ListenAddrs()[0]}
-}
-
-func (b *broker) url() string { return "kafka://" + b.addr + "/tides" }
-
-func (b *broker) open() *ingest.Kafka {
-	b.t.Helper()
-	k, err := ingest.OpenKafka(b.t.Context(), b.url(), ingest.KafkaOptions{MaxWait: 50 * time.Millisecond})
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	b.t.Cleanup(k.Close)
-	return k
-}
-
-// produce appends values to one partition as one batch; nil is a tombstone.
-func (b *broker) produce(partition int, codec kafka.Compression, values ...[]byte) {
-	b.t.Helper()
-	records := make([]kafka.Record, len(values))
-	for i, v := range values {
-		records[i].Value = kafka.NewBytes(v)
-		if v == nil {
-			records[i].Value = nil
-		}
-	}
-	transport := &kafka.Transport{}
-	defer transport.CloseIdleConnections()
-	client := kafka.Client{Addr: kafka.TCP(b.addr), Transport: transport}
-	resp, err := client.Produce(b.t.Context(), &kafka.ProduceRequest{
-		Topic: "tides", Partition: partition, RequiredAcks: kafka.RequireAll, Compression: codec,
-		Records: kafka.NewRecordReader(records...),
-	})
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	if resp.Error != nil {
-		b.t.Fatal(resp.Error)
-	}
-}
-
-// produceRequests spreads the requests 0 … n−1 over the partitions, in batches.
-func (b *broker) produceRequests(n, partitions int) {
-	values := make([][][]byte, partitions)
-	for i := range n {
-		p := i % partitions
-		values[p] = append(values[p], litellm(i, nil))
-		if len(values[p]) == 40 || i >= n-partitions {
-			b.produce(p, kafka.Zstd, values[p]...)
-			values[p] = nil
-		}
-	}
-}
 
 // Case 36: killed after some rows, then run again.
 func TestKafkaRestartLosesAndRepeatsNothing(t *testing.T) {
@@ -93,7 +27,7 @@ func TestKafkaRestartLosesAndRepeatsNothing(t *testing.T) {
 	for _, point := range []string{"before-close", "before-link", "after-link", "after-commit"} {
 		t.Run(point, func(t *testing.T) {
 			o := options(t.TempDir())
-			o.RotateRows, o.Group = 100, "night-"+point
+			o.RotateRows, o.Group = 100, "night-"+point+b.topic
 			var mu sync.Mutex
 			reached := 0
 			ingest.SetHook(&o, func(p string) error {
@@ -117,7 +51,7 @@ func TestKafkaRestartLosesAndRepeatsNothing(t *testing.T) {
 			report := run(t, b.open(), o)
 			checkComplete(t, segmentRows(t, o.Lake), 1000)
 			for _, p := range report.Partitions {
-				got := b.GroupInfo(o.Group).Commits["tides"][p.Partition].Offset
+				got := b.committed(o.Group, p.Partition)
 				if got != p.Mark {
 					t.Errorf("group position of partition %d is %d, want %d", p.Partition, got, p.Mark)
 				}
@@ -185,9 +119,7 @@ func TestKafkaRetentionGap(t *testing.T) {
 	for i := range 4 {
 		b.produce(0, 0, litellm(2+i, nil))
 	}
-	if err := b.DeleteRecords("tides", 0, 4); err != nil {
-		t.Fatal(err)
-	}
+	b.deleteRecords(4)
 	_, err := ingest.Run(t.Context(), b.open(), o)
 	if fault.Of(err) != fault.Data || !strings.Contains(err.Error(), "2 to 3") {
 		t.Fatalf("gap: %v", err)
@@ -207,12 +139,8 @@ func TestKafkaRecreatedTopic(t *testing.T) {
 	o := options(t.TempDir())
 	b.produceRequests(20, 2)
 	run(t, b.open(), o)
-	if err := b.DeleteTopic("tides"); err != nil {
-		t.Fatal(err)
-	}
-	if err := b.CreateTopic("tides", 2, nil); err != nil {
-		t.Fatal(err)
-	}
+	b.deleteTopic()
+	b.createTopic(2)
 	b.produce(0, 0, litellm(20, nil))
 	b.produce(1, 0, litellm(21, nil))
 	if _, err := ingest.Run(t.Context(), b.open(), o); fault.Of(err) != fault.Data {
@@ -231,9 +159,18 @@ func TestKafkaRecreatedTopic(t *testing.T) {
 func TestKafkaCommitFailureIsAWarning(t *testing.T) {
 	b := newBroker(t, 1)
 	b.produceRequests(10, 1)
-	b.Fault(kfake.Fault{Group: "night", Count: -1})
+	b.needFake().Fault(kfake.Fault{Group: "night", Count: -1})
 	o := options(t.TempDir())
 	o.Group = "night"
+	run(t, b.open(), o)
+	checkComplete(t, segmentRows(t, o.Lake), 10)
+}
+
+func TestKafkaMovingLeaderIsAskedAgain(t *testing.T) {
+	b := newBroker(t, 1)
+	b.produceRequests(10, 1)
+	b.needFake().Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.ListOffsets}, Topic: b.topic, Err: kerr.NotLeaderForPartition, Count: 2})
+	o := options(t.TempDir())
 	run(t, b.open(), o)
 	checkComplete(t, segmentRows(t, o.Lake), 10)
 }
@@ -280,7 +217,7 @@ func TestOpenKafkaSaysWhatIsWrong(t *testing.T) {
 func TestKafkaSecondBrokerAddressServes(t *testing.T) {
 	b := newBroker(t, 1)
 	b.produceRequests(5, 1)
-	k, err := ingest.OpenKafka(t.Context(), "kafka://127.0.0.1:1,"+b.addr+"/tides", ingest.KafkaOptions{})
+	k, err := ingest.OpenKafka(t.Context(), "kafka://127.0.0.1:1,"+b.addr+"/"+b.topic, ingest.KafkaOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
