@@ -186,11 +186,11 @@ func readObject(data []byte) (o object, ok bool) {
 	var seen uint64
 	for s.Enter('{'); s.More('}'); {
 		switch s.Field(members, &seen) {
-		case 0:
+		case "key":
 			o.Key = s.Raw()
-		case 1:
+		case "other":
 			o.Other = s.Raw()
-		case 2:
+		case "userId":
 			o.UserID = s.Raw()
 		default:
 			s.Skip()
@@ -228,7 +228,7 @@ func FuzzFields(f *testing.F) {
 
 func TestOddNamesFail(t *testing.T) {
 	for v, want := range map[string]bool{
-		`{"key":1}`: true, `{"unknown":1,"unknown":2}`: true, `{"kez":1,"KEYS":2}`: true, `{"":1}`: true,
+		`{"key":1}`: true, `{"unknown":1,"unknown":2}`: true, `{"kez":1,"KEYS":2}`: true, `{"":1}`: true, `{"key":"é","other":"é"}`: true,
 		`{"key":1,"key":2}`: false, `{"Key":1}`: false, `{"userid":1}`: false, `{"\u006bey":1}`: false, "{\"\u212aey\":1}": false,
 	} {
 		if _, ok := readObject([]byte(v)); ok != want {
@@ -246,11 +246,11 @@ func TestNoAllocation(t *testing.T) {
 		var seen uint64
 		for s.Enter('{'); s.More('}'); {
 			switch s.Field(members, &seen) {
-			case 0:
+			case "key":
 				buf = s.Text(buf[:0])
-			case 1:
+			case "other":
 				s.Float()
-			case 2:
+			case "userId":
 				s.Bool()
 			default:
 				s.Skip()

@@ -14,7 +14,7 @@ const (
 )
 
 // find returns the index of the first quote, backslash or control character of d from i on, len(d) without one.
-// high is not 0 if a byte before it is not ASCII; it may be not 0 for bytes shortly behind it.
+// high is not 0 if a byte before it is not ASCII.
 //
 // Eight bytes are looked at together: c^2 is below 0x21 for a quote and for control characters alone, and
 // subtracting carries a borrow into the highest bit of such a byte. A borrow can spoil only bytes above one
@@ -22,11 +22,11 @@ const (
 func find(d []byte, i int) (at int, high uint64) {
 	for ; i+8 <= len(d); i += 8 {
 		w := binary.LittleEndian.Uint64(d[i:])
-		high |= w & highs
 		hit := ((w ^ 0x02*ones) - 0x21*ones) | ((w ^ '\\'*ones) - ones)
 		if hit &= ^w & highs; hit != 0 {
-			return i + bits.TrailingZeros64(hit)>>3, high
+			return i + bits.TrailingZeros64(hit)>>3, high | w&highs&(hit&-hit-1)
 		}
+		high |= w & highs
 	}
 	for ; i < len(d); i++ {
 		c := d[i]
