@@ -248,7 +248,7 @@ func sampleRecords(tb testing.TB, d time.Duration) (list [][]byte) {
 func benchRecords(b *testing.B, lo, hi int) (list [][]byte, mean int) {
 	total := 0
 	for _, r := range sampleRecords(b, 2*time.Hour) {
-		if len(r) >= lo && len(r) <= hi {
+		if len(r) >= lo && len(r) <= hi && len(list) < 200 {
 			list = append(list, r)
 			total += len(r)
 		}
