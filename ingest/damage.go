@@ -2,34 +2,64 @@ package ingest
 
 import (
 	"bytes"
+	"strings"
 
 	"tailgate/prompt"
 	"tailgate/schemas"
 )
 
 // Literals that gateways leave where they removed text. Hashed as content they would look like a prefix that
-// all requests share.
-var (
-	redactedMarks  = [][]byte{[]byte("redacted-by-litellm"), []byte("__REDACTED__")}
-	truncatedMarks = [][]byte{[]byte("[TRUNCATED"), []byte("litellm_truncated"), []byte(" [truncated] ")}
-)
+// all requests share. They stand under their rarest byte, which is what texts are searched for.
+var damageMarks = []struct {
+	rare  byte
+	marks []damageMark
+}{
+	{'-', []damageMark{newMark("redacted-by-litellm", '-', schemas.PromptRedacted)}},
+	{'_', []damageMark{
+		newMark("__REDACTED__", '_', schemas.PromptRedacted), newMark("litellm_truncated", '_', schemas.PromptTruncated),
+	}},
+	{'[', []damageMark{
+		newMark("[TRUNCATED", '[', schemas.PromptTruncated), newMark(" [truncated] ", '[', schemas.PromptTruncated),
+	}},
+}
 
-// damageOf returns the prompt state that t's marks stand for, "" when t is whole.
+// damageMark is a literal, how many of its bytes stand before its rare one, and what it says of the prompt.
+type damageMark struct {
+	text   []byte
+	before int
+	state  string
+}
+
+func newMark(text string, rare byte, state string) damageMark {
+	return damageMark{[]byte(text), strings.IndexByte(text, rare), state}
+}
+
+// damageOf returns the prompt state that t's marks stand for, redacted before truncated, "" when t is whole.
 func damageOf(t []byte) string {
-	for _, m := range redactedMarks {
-		if bytes.Contains(t, m) {
-			return schemas.PromptRedacted
+	found := ""
+	for i := range damageMarks {
+		group := &damageMarks[i]
+		for at := bytes.IndexByte(t, group.rare); at >= 0; {
+			for j := range group.marks {
+				switch m := &group.marks[j]; {
+				case at < m.before || !bytes.HasPrefix(t[at-m.before:], m.text):
+				case m.state == schemas.PromptRedacted:
+					return m.state
+				default:
+					found = m.state
+				}
+			}
+			next := bytes.IndexByte(t[at+1:], group.rare)
+			if next < 0 {
+				break
+			}
+			at += 1 + next
 		}
 	}
-	for _, m := range truncatedMarks {
-		if bytes.Contains(t, m) {
-			return schemas.PromptTruncated
-		}
-	}
-	if isTokenPlaceholder(t) {
+	if found == "" && isTokenPlaceholder(t) {
 		return schemas.PromptRedacted
 	}
-	return ""
+	return found
 }
 
 // isTokenPlaceholder recognises "<123 tokens>", which stands for a prompt that came as token ids.

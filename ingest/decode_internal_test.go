@@ -214,6 +214,8 @@ func TestDamageIsFound(t *testing.T) {
 		"a plain text about <3 tokens": "", "": "", "<tokens>": "", "< tokens>": "",
 		"redacted-by-litellm": "redacted", "x __REDACTED__": "redacted", "<12 tokens>": "redacted",
 		"data:[TRUNCATED: 5]": "truncated", "a (litellm_truncated 9 chars) b": "truncated", "a [truncated] b": "truncated",
+		"[truncated] ": "", " [truncated] ": "truncated", "[[TRUNCATED": "truncated", "litellm_truncated __REDACTED__": "redacted",
+		"[TRUNCATED redacted-by-litellm": "redacted", "a-b_c[d": "", "-by-litellm": "", "___REDACTED__": "redacted", "___REDACTED_": "",
 	} {
 		if got := damageOf([]byte(s)); got != want {
 			t.Errorf("%q: %q, want %q", s, got, want)

@@ -86,20 +86,11 @@ func decodeLiteLLM(raw []byte) []item {
 
 // record maps the payload; reason is a dead letter's when it cannot.
 func (p *litellmPayload) record() (rec *record, reason string) {
-	if !p.Start.set {
-		return nil, DeadMissingTime
+	rec = &record{}
+	if reason := p.arrival(rec); reason != "" {
+		return nil, reason
 	}
-	start, ok := secondsToTime(p.Start.v)
-	if !ok {
-		return nil, DeadBadTime
-	}
-	rec = &record{
-		arrived: start, resolutionUs: 1,
-		requestID: firstOf(p.CallID, p.ID), session: firstOf(p.SessionID, p.TraceID),
-		tenant: firstOf(p.Metadata.Team, p.Metadata.Org, p.Metadata.Key),
-		op:     litellmOp(p.CallType), model: string(firstOf(p.ModelGroup, p.Model)),
-		route: p.Metadata.Route, tags: litellmTags(p.Tags),
-	}
+	rec.tags = litellmTags(p.Tags)
 	answer := readLiteLLMResponse(p.Response)
 	params, err := readLiteLLMParameters(p.Parameters)
 	if err == nil {
@@ -112,16 +103,41 @@ func (p *litellmPayload) record() (rec *record, reason string) {
 		rec.prompt.Clear()
 		return nil, DeadBadField
 	}
-	rec.prompt.Model, rec.prompt.CacheSalt = string(firstOf(p.Model, p.ModelGroup)), string(params.CacheSalt)
-	judge(&rec.prompt)
-	rec.stream = litellmStream(p.Stream, params)
-	p.outcome(rec)
-	p.times(rec)
-	if !p.tokens(rec, answer) {
+	if !p.fill(rec, &answer, &params, nil) {
 		rec.prompt.Clear()
 		return nil, DeadBadTokens
 	}
 	return rec, ""
+}
+
+// arrival sets when the request arrived; reason is a dead letter's when it is not known.
+func (p *litellmPayload) arrival(rec *record) (reason string) {
+	if !p.Start.set {
+		return DeadMissingTime
+	}
+	start, ok := secondsToTime(p.Start.v)
+	if !ok {
+		return DeadBadTime
+	}
+	rec.arrived, rec.resolutionUs = start, 1
+	return ""
+}
+
+// fill maps the payload's own fields, whose strings it takes from names, to a record that has its arrival, tags,
+// messages and tools. It returns false when a count is no count.
+func (p *litellmPayload) fill(rec *record, answer *litellmAnswer, params *litellmParameters, names *nameStore) bool {
+	rec.requestID, rec.session = firstOf(p.CallID, p.ID), firstOf(p.SessionID, p.TraceID)
+	rec.tenant = firstOf(p.Metadata.Team, p.Metadata.Org, p.Metadata.Key)
+	rec.op, rec.route = litellmOp(p.CallType), p.Metadata.Route
+	rec.model = names.text(firstOf(p.ModelGroup, p.Model))
+	rec.prompt.Model, rec.prompt.CacheSalt = names.text(firstOf(p.Model, p.ModelGroup)), names.text(params.CacheSalt)
+	judge(&rec.prompt)
+	if streamed, known := litellmStream(p.Stream, params); known {
+		rec.setStream(streamed)
+	}
+	p.outcome(rec)
+	p.times(rec)
+	return p.tokens(rec, answer)
 }
 
 func litellmOp(callType []byte) string {
@@ -138,14 +154,14 @@ func litellmOp(callType []byte) string {
 // of a stream, and completionStartTime equals endTime when nothing was streamed.
 func (p *litellmPayload) times(rec *record) {
 	if end, ok := secondsToTime(p.End.v); ok && !end.Before(rec.arrived) {
-		rec.duration = new(end.Sub(rec.arrived))
+		rec.setDuration(end.Sub(rec.arrived))
 	}
 	if rec.stream == nil || !*rec.stream || !rec.reached || rec.duration == nil {
 		return
 	}
 	first, ok := secondsToTime(p.FirstToken.v)
 	if ttft := first.Sub(rec.arrived); ok && ttft > 0 && ttft < *rec.duration {
-		rec.ttft = &ttft
+		rec.setTTFT(ttft)
 	}
 }
 
@@ -162,7 +178,7 @@ func (p *litellmPayload) outcome(rec *record) {
 	case string(p.Status) != "success":
 		o = outcome{status: schemas.StatusUnknown, reached: true}
 	}
-	for _, l := range []label{p.Metadata.Alias, p.Metadata.User} {
+	for _, l := range [...]label{p.Metadata.Alias, p.Metadata.User} {
 		rec.probe = rec.probe || string(l) == litellmProbe
 	}
 	rec.status, rec.httpStatus, rec.reached = o.status, o.http, o.reached && !rec.probe
@@ -170,7 +186,7 @@ func (p *litellmPayload) outcome(rec *record) {
 
 // tokens reads the counts; 0 stands for "not known" in this log unless the answer is there and empty. It
 // returns false when a count is no count.
-func (p *litellmPayload) tokens(rec *record, answer litellmAnswer) bool {
+func (p *litellmPayload) tokens(rec *record, answer *litellmAnswer) bool {
 	usage := answer.Usage
 	if usage == nil {
 		usage = p.Metadata.Usage
@@ -188,16 +204,16 @@ func (p *litellmPayload) tokens(rec *record, answer litellmAnswer) bool {
 	}
 	rec.in, rec.out, rec.cached, rec.reasoning = absent(), absent(), absent(), absent()
 	if in > 0 {
-		rec.in = counted(in, source)
+		rec.in.set(in, source)
 	}
 	if out > 0 || outSet && rec.status == schemas.StatusOK && answer.known && !answer.hasText {
-		rec.out = counted(out, source)
+		rec.out.set(out, source)
 	}
 	if cachedSet && in > 0 {
-		rec.cached = counted(cached, source)
+		rec.cached.set(cached, source)
 	}
 	if reasoningSet && out > 0 {
-		rec.reasoning = counted(reasoning, source)
+		rec.reasoning.set(reasoning, source)
 	}
 	return true
 }

@@ -29,9 +29,7 @@ func readLiteLLMResponse(raw json.RawMessage) litellmAnswer {
 		return a
 	}
 	if isString(raw) {
-		a.hasText = len(raw) > len(`""`)
-		a.known = a.hasText && damageOf(raw) == ""
-		return a
+		return readTextResponse(raw)
 	}
 	if json.Unmarshal(raw, &a) != nil {
 		return litellmAnswer{}
@@ -43,6 +41,13 @@ func readLiteLLMResponse(raw json.RawMessage) litellmAnswer {
 		a.hasText = a.hasText || holdsText(c.Message.Content) || holdsText(c.Message.Reasoning) ||
 			holdsText(c.Message.ToolCalls) || holdsText(c.Text)
 	}
+	return a
+}
+
+// readTextResponse reads a response that is a string, raw.
+func readTextResponse(raw json.RawMessage) (a litellmAnswer) {
+	a.hasText = len(raw) > len(`""`)
+	a.known = a.hasText && damageOf(raw) == ""
 	return a
 }
 
@@ -79,14 +84,11 @@ func (p *litellmParameters) tools() json.RawMessage {
 
 // litellmStream tells whether the request streamed. LiteLLM writes null for "no" and for aborted streams; the
 // request's own parameters tell them apart.
-func litellmStream(logged flag, p litellmParameters) *bool {
-	switch {
-	case logged.v != nil:
-		return logged.v
-	case p.known:
-		return new(p.Stream.is())
+func litellmStream(logged flag, p *litellmParameters) (streamed, known bool) {
+	if logged.v != nil {
+		return *logged.v, true
 	}
-	return nil
+	return p.Stream.is(), p.known
 }
 
 // litellmTags reads request_tags: a list of strings, or the same as JSON in a string.

@@ -160,17 +160,35 @@ func openAIParts(raw json.RawMessage) ([]prompt.Part, error) {
 // part reads o, whose bytes are raw. A part of an unknown type counts with all its JSON, so that two different
 // ones never look alike.
 func (o *openAIPart) part(raw []byte) prompt.Part {
-	switch string(o.Type) {
-	case "text", "input_text", "output_text", "":
-		return prompt.Part{Kind: prompt.Text, Text: o.Text}
-	case "image_url", "input_image", "image":
-		return prompt.Part{Kind: prompt.Image, Text: imageBytes(o.ImageURL)}
-	case "input_audio":
-		return prompt.Part{Kind: prompt.Audio, Text: mediaBytes(o.InputAudio.Data)}
-	case "file", "input_file":
-		return prompt.Part{Kind: prompt.File, Text: mediaBytes(o.File.Data)}
+	p := prompt.Part{Kind: openAIPartKind(o.Type)}
+	switch p.Kind {
+	case prompt.Text:
+		p.Text = o.Text
+	case prompt.Image:
+		p.Text = imageBytes(o.ImageURL)
+	case prompt.Audio:
+		p.Text = mediaBytes(o.InputAudio.Data)
+	case prompt.File:
+		p.Text = mediaBytes(o.File.Data)
+	default:
+		p.Text = bytes.Clone(raw)
 	}
-	return prompt.Part{Kind: prompt.Other, Text: bytes.Clone(raw)}
+	return p
+}
+
+// openAIPartKind is the kind of part that a type stands for.
+func openAIPartKind(t []byte) string {
+	switch string(t) {
+	case "text", "input_text", "output_text", "":
+		return prompt.Text
+	case "image_url", "input_image", "image":
+		return prompt.Image
+	case "input_audio":
+		return prompt.Audio
+	case "file", "input_file":
+		return prompt.File
+	}
+	return prompt.Other
 }
 
 // imageBytes returns the data URI of an image_url value, which is an object or a string; nil when it is a
@@ -186,10 +204,15 @@ func imageBytes(raw json.RawMessage) []byte {
 	} else if json.Unmarshal(raw, &obj) != nil {
 		return nil
 	}
-	if !bytes.HasPrefix(obj.URL, []byte("data:")) {
+	return dataURI(obj.URL)
+}
+
+// dataURI returns b if it is a data URI that holds its bytes.
+func dataURI(b []byte) []byte {
+	if !bytes.HasPrefix(b, []byte("data:")) {
 		return nil
 	}
-	return mediaBytes(obj.URL)
+	return mediaBytes(b)
 }
 
 // mediaBytes returns b unless a gateway put a placeholder in the place of the bytes.

@@ -29,12 +29,29 @@ type record struct {
 	prompt prompt.Prompt // Model is the served one
 
 	in, out, cached, reasoning count
+
+	own struct { // what the pointers above may point to
+		duration, ttft time.Duration
+		stream         bool
+	}
 }
+
+func (rec *record) setDuration(d time.Duration) {
+	rec.own.duration, rec.duration = d, &rec.own.duration
+}
+func (rec *record) setTTFT(d time.Duration) { rec.own.ttft, rec.ttft = d, &rec.own.ttft }
+func (rec *record) setStream(v bool)        { rec.own.stream, rec.stream = v, &rec.own.stream }
 
 // count is a token count and where it comes from.
 type count struct {
 	n      *int32
 	source string
+	own    int32 // what n may point to
+}
+
+func (c *count) set(n int64, source string) {
+	c.own, c.source = int32(n), source
+	c.n = &c.own
 }
 
 func absent() count { return count{source: schemas.TokensAbsent} }
@@ -55,14 +72,15 @@ type item struct {
 	raw  []byte // the record's bytes, for the fingerprint of a dead letter
 }
 
-// decoder turns the bytes of one message into its records. It keeps parts of value.
+// decoder turns the bytes of one message into its records. They share memory with value and with the decoder, and
+// hold until its next call. A decoder belongs to one worker.
 type decoder func(value []byte) []item
 
 // decoderOf returns the decoder of a format, nil when there is none.
 func decoderOf(format string) decoder {
 	switch format {
 	case "litellm":
-		return func(v []byte) []item { return decodeEach(v, decodeLiteLLM) }
+		return newLiteLLMScanner().decode
 	case "otlp-json":
 		return func(v []byte) []item { return decodeEach(v, decodeOTLP) }
 	}

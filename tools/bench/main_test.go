@@ -13,6 +13,9 @@ BenchmarkEncodingJSON-2    100  10000 ns/op    %s MB/s
 pkg: tailgate/replay/openai
 BenchmarkScanChunk-2    1000000    90.5 ns/op
 BenchmarkDecodeChunk-2  1000000   900 ns/op
+pkg: tailgate/ingest
+BenchmarkLiteLLMScan/size=4KB-2   1000  100 ns/op  800.00 MB/s
+BenchmarkLiteLLMExact/size=4KB-2  1000  900 ns/op  100.00 MB/s
 pkg: tailgate/anonymize
 BenchmarkBlocks/block=16-2    100  100 ns/op  100.00 MB/s
 BenchmarkBlocks/block=512-2   100  100 ns/op  300.00 MB/s
