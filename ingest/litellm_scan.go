@@ -184,18 +184,13 @@ func (l *litellmScanner) text() []byte {
 	return l.arena[start:len(l.arena):len(l.arena)]
 }
 
-// raw reads a value as it stands; nil for null.
+// raw copies a value of the prompt as it stands; nil for null.
 func (l *litellmScanner) raw() []byte {
 	if l.scan.Null() {
 		return nil
 	}
-	return l.keep(l.scan.Raw())
-}
-
-// keep copies a piece of the message that becomes a part of the prompt.
-func (l *litellmScanner) keep(raw []byte) []byte {
 	start := len(l.arena)
-	l.arena = append(l.arena, raw...)
+	l.arena = append(l.arena, l.scan.Raw()...)
 	return l.arena[start:len(l.arena):len(l.arena)]
 }
 

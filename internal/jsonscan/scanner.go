@@ -34,6 +34,9 @@ func (s *Scanner) OK() bool { return !s.bad }
 // Pos is how many bytes have been read.
 func (s *Scanner) Pos() int { return s.pos }
 
+// Since returns what has been read from position start on.
+func (s *Scanner) Since(start int) []byte { return s.data[start:s.pos] }
+
 // AtEnd passes over white space and tells whether nothing comes behind it.
 func (s *Scanner) AtEnd() bool {
 	s.pos = skipSpace(s.data, s.pos)
