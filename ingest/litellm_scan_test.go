@@ -88,6 +88,11 @@ func checkSame(t *testing.T, l *litellmScanner, data []byte) (accepted bool) {
 	l.reset(len(data))
 	accepted = l.message(data)
 	if accepted {
+		for _, it := range l.items {
+			if !json.Valid(it.raw) {
+				t.Fatalf("the scanner reads %q", it.raw)
+			}
+		}
 		if diff := cmp.Diff(want, l.items, sameItems); diff != "" {
 			t.Fatalf("the scanner reads %q otherwise (-exact +scanner):\n%s", data, diff)
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 
+	"tailgate/internal/jsonscan"
 	"tailgate/prompt"
 )
 
@@ -244,6 +245,9 @@ func textOrJSON(raw json.RawMessage) ([]byte, error) {
 	}
 	if !isString(raw) {
 		return bytes.Clone(raw), nil
+	}
+	if t, ok := jsonscan.Unquote(raw); ok {
+		return t, nil
 	}
 	var t text
 	err := json.Unmarshal(raw, &t)

@@ -149,6 +149,15 @@ func (s *Scanner) Text(dst []byte) []byte {
 	return out
 }
 
+// Unquote returns what data, one JSON string, stands for; false if it is odd. It allocates the text.
+func Unquote(data []byte) (text []byte, ok bool) {
+	if len(data) < 2 || data[0] != '"' {
+		return nil, false
+	}
+	text, end := appendString(make([]byte, 0, len(data)-2), data, 1)
+	return text, end == len(data)
+}
+
 // Bytes reads a string: as a part of the text where it has no escapes, otherwise appended to dst. It returns
 // the value and dst.
 func (s *Scanner) Bytes(dst []byte) (value, out []byte) {
