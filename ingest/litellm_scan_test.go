@@ -222,6 +222,10 @@ func TestScannerForgetsTexts(t *testing.T) {
 	if bytes.Contains(arena, []byte(secret)) {
 		t.Error("the text is still there")
 	}
+	l.decode([]byte(`{"messages":"` + secret + `\n\x"}`))
+	if bytes.Contains(arena, []byte(secret)) {
+		t.Error("the text of a broken record is still there")
+	}
 }
 
 func TestScannerKeepsLittle(t *testing.T) {
