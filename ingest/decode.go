@@ -3,6 +3,8 @@ package ingest
 import (
 	"bytes"
 	"encoding/json"
+
+	"tailgate/internal/jsonscan"
 )
 
 // decodeEach cuts a message into its records (one JSON object, a JSON array, or NDJSON) and decodes each.
@@ -15,7 +17,7 @@ func decodeEach(value []byte, one func(raw []byte) []item) []item {
 	if len(value) == 0 {
 		return []item{{skip: SkipEmpty}}
 	}
-	if json.Valid(value) {
+	if jsonscan.Valid(value) {
 		return decodeValid(value, one)
 	}
 	if bytes.IndexByte(value, '\n') < 0 {
@@ -26,7 +28,7 @@ func decodeEach(value []byte, one func(raw []byte) []item) []item {
 		line = bytes.TrimSpace(line)
 		switch {
 		case len(line) == 0:
-		case json.Valid(line):
+		case jsonscan.Valid(line):
 			items = append(items, decodeValid(line, one)...)
 		default:
 			items = append(items, item{dead: DeadBadJSON, raw: line})

@@ -16,6 +16,7 @@ import (
 type litellmScanner struct {
 	scan  jsonscan.Scanner
 	arena []byte
+	room  int // of the arena that this message may use
 	names nameStore
 	recs  []*record
 	used  int // of recs
@@ -53,10 +54,10 @@ func (l *litellmScanner) decode(value []byte) []item {
 // while something points into it: a text is at most as long as its JSON.
 func (l *litellmScanner) reset(size int) {
 	for _, rec := range l.recs[:l.used] {
-		rec.prompt = emptied(&rec.prompt)
+		empty(rec)
 	}
 	clear(l.arena)
-	l.arena = l.arena[:0]
+	l.arena, l.room = l.arena[:0], size
 	if cap(l.arena) < size || cap(l.arena) > keepArena && size < keepArena {
 		l.arena = make([]byte, 0, size+size/2)
 	}
@@ -134,21 +135,20 @@ func (l *litellmScanner) record() *record {
 		l.used++
 		return rec
 	}
-	rec.prompt.Clear()
-	clear(l.arena[texts:])
+	empty(rec)
+	clear(l.arena[texts:l.room]) // what was read of a broken text lies behind the last one
 	clear(l.parts[parts:])
 	clear(l.calls[calls:])
 	l.arena, l.parts, l.calls = l.arena[:texts], l.parts[:parts], l.calls[:calls]
 	return nil
 }
 
-// emptied returns p without its content, with the memory of its lists unless that is unusually much.
-func emptied(p *prompt.Prompt) prompt.Prompt {
-	p.Clear()
-	if cap(p.Messages) > keepItems || cap(p.Tools) > keepItems {
-		return prompt.Prompt{}
+// empty clears rec for reuse, and lets go of unusually long lists.
+func empty(rec *record) {
+	rec.prompt.Clear()
+	if cap(rec.prompt.Messages) > keepItems || cap(rec.prompt.Tools) > keepItems || cap(rec.tags) > keepItems {
+		*rec = record{}
 	}
-	return *p
 }
 
 // label reads what a label reads.
@@ -184,18 +184,13 @@ func (l *litellmScanner) text() []byte {
 	return l.arena[start:len(l.arena):len(l.arena)]
 }
 
-// raw reads a value as it stands; nil for null.
+// raw copies a value of the prompt as it stands; nil for null.
 func (l *litellmScanner) raw() []byte {
 	if l.scan.Null() {
 		return nil
 	}
-	return l.keep(l.scan.Raw())
-}
-
-// keep copies a piece of the message that becomes a part of the prompt.
-func (l *litellmScanner) keep(raw []byte) []byte {
 	start := len(l.arena)
-	l.arena = append(l.arena, raw...)
+	l.arena = append(l.arena, l.scan.Raw()...)
 	return l.arena[start:len(l.arena):len(l.arena)]
 }
 

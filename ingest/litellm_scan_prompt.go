@@ -5,16 +5,16 @@ import (
 	"tailgate/prompt"
 )
 
-// The members that openAIMessage and the types in it have.
+// The members that openAIMessage and the types in it have. TestScannerKnowsEveryMember holds the two together.
 var (
 	messageMembers  = jsonscan.NewFields("role", "name", "content", "tool_calls", "function_call", "tool_call_id")
 	toolCallMembers = jsonscan.NewFields("id", "function")
-	functionMembers = jsonscan.NewFields("name", "arguments", "description", "parameters")
+	functionMembers = jsonscan.NewFields("name", "arguments", "description", "parameters", "input_schema")
 	partMembers     = jsonscan.NewFields("type", "text", "image_url", "input_audio", "file")
 	imageMembers    = jsonscan.NewFields("url")
 	audioMembers    = jsonscan.NewFields("data")
 	fileMembers     = jsonscan.NewFields("file_data")
-	toolMembers     = jsonscan.NewFields("name", "arguments", "description", "parameters", "function")
+	toolMembers     = jsonscan.NewFields("name", "arguments", "description", "parameters", "input_schema", "function", "toolSpec")
 )
 
 // messages reads what readOpenAIPrompt reads: a string, or a list of strings and messages.
@@ -116,42 +116,30 @@ func (l *litellmScanner) content() bool {
 // part reads a part of a content. Media fields are read for their bytes only.
 func (l *litellmScanner) part() {
 	s := &l.scan
-	s.Kind()
-	var kind text
-	var said, image, audio, file []byte
+	s.Kind() // up to the part
+	start := s.Pos()
+	var o openAIPart
+	var image []byte
 	var seen uint64
-	texts := len(l.arena)
-	raw := *s
 	for s.Enter('{'); s.More('}'); {
 		switch s.Field(partMembers, &seen) {
 		case "type":
-			kind = l.word()
+			o.Type = l.word()
 		case "text":
-			said = l.text()
+			o.Text = l.text()
 		case "image_url":
 			image = l.image()
 		case "input_audio":
-			audio = l.member(audioMembers)
+			o.InputAudio.Data = l.member(audioMembers)
 		case "file":
-			file = l.member(fileMembers)
+			o.File.Data = l.member(fileMembers)
 		default:
 			s.Skip()
 		}
 	}
-	p := prompt.Part{Kind: openAIPartKind(kind)}
-	switch p.Kind {
-	case prompt.Text:
-		p.Text = said
-	case prompt.Image:
+	p := o.part(s.Since(start))
+	if p.Kind == prompt.Image {
 		p.Text = dataURI(image)
-	case prompt.Audio:
-		p.Text = mediaBytes(audio)
-	case prompt.File:
-		p.Text = mediaBytes(file)
-	default: // all its JSON, in the place of what was read of it
-		clear(l.arena[texts:])
-		l.arena = l.arena[:texts]
-		p.Text = l.keep(raw.Raw())
 	}
 	l.parts = append(l.parts, p)
 }
@@ -271,7 +259,11 @@ func (l *litellmScanner) toolMember(t *prompt.Tool, name string) {
 	case "description":
 		t.Description = l.text()
 	case "parameters":
-		t.Parameters = l.keep(l.scan.Raw())
+		if t.Parameters = l.raw(); len(t.Parameters) == 0 {
+			l.scan.Fail() // what null means is for the exact decoder to say
+		}
+	case "input_schema", "toolSpec": // other vendors' definitions
+		l.scan.Fail()
 	default:
 		l.scan.Skip()
 	}

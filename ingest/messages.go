@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 
+	"tailgate/internal/jsonscan"
 	"tailgate/prompt"
 )
 
@@ -160,40 +161,25 @@ func openAIParts(raw json.RawMessage) ([]prompt.Part, error) {
 // part reads o, whose bytes are raw. A part of an unknown type counts with all its JSON, so that two different
 // ones never look alike.
 func (o *openAIPart) part(raw []byte) prompt.Part {
-	p := prompt.Part{Kind: openAIPartKind(o.Type)}
-	switch p.Kind {
-	case prompt.Text:
-		p.Text = o.Text
-	case prompt.Image:
-		p.Text = imageBytes(o.ImageURL)
-	case prompt.Audio:
-		p.Text = mediaBytes(o.InputAudio.Data)
-	case prompt.File:
-		p.Text = mediaBytes(o.File.Data)
-	default:
-		p.Text = bytes.Clone(raw)
-	}
-	return p
-}
-
-// openAIPartKind is the kind of part that a type stands for.
-func openAIPartKind(t []byte) string {
-	switch string(t) {
+	switch string(o.Type) {
 	case "text", "input_text", "output_text", "":
-		return prompt.Text
+		return prompt.Part{Kind: prompt.Text, Text: o.Text}
 	case "image_url", "input_image", "image":
-		return prompt.Image
+		return prompt.Part{Kind: prompt.Image, Text: imageBytes(o.ImageURL)}
 	case "input_audio":
-		return prompt.Audio
+		return prompt.Part{Kind: prompt.Audio, Text: mediaBytes(o.InputAudio.Data)}
 	case "file", "input_file":
-		return prompt.File
+		return prompt.Part{Kind: prompt.File, Text: mediaBytes(o.File.Data)}
 	}
-	return prompt.Other
+	return prompt.Part{Kind: prompt.Other, Text: bytes.Clone(raw)}
 }
 
 // imageBytes returns the data URI of an image_url value, which is an object or a string; nil when it is a
 // link or a placeholder.
 func imageBytes(raw json.RawMessage) []byte {
+	if !present(raw) {
+		return nil
+	}
 	var obj struct {
 		URL text `json:"url"`
 	}
@@ -259,6 +245,9 @@ func textOrJSON(raw json.RawMessage) ([]byte, error) {
 	}
 	if !isString(raw) {
 		return bytes.Clone(raw), nil
+	}
+	if t, ok := jsonscan.Unquote(raw); ok {
+		return t, nil
 	}
 	var t text
 	err := json.Unmarshal(raw, &t)

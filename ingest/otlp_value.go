@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"strconv"
+
+	"tailgate/internal/jsonscan"
 )
 
 // anyValue is an OTLP attribute value in OTLP's JSON encoding: integers are strings, bytes are base64.
@@ -98,7 +100,7 @@ func (a attributes) json(key string) json.RawMessage {
 		if len(*v.String) == 0 {
 			return nil
 		}
-		if json.Valid(*v.String) {
+		if jsonscan.Valid(*v.String) {
 			return json.RawMessage(bytes.TrimSpace(*v.String))
 		}
 		return appendQuoted(nil, *v.String)

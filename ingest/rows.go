@@ -54,15 +54,16 @@ func (m *rowMaker) row(rec *record, at place) (schemas.Request, error) {
 		Tenant: m.token("tenant", rec.tenant), Session: m.token("session", rec.session),
 		Model: m.model(rec.model), Gateway: m.gateway,
 		Op: rec.op, Status: rec.status, ReachedEngine: rec.reached, IsProbe: rec.probe,
-		SampledFraction: 1, Stream: own(rec.stream),
-		InputTokens: own(rec.in.n), InputTokensSource: rec.in.source,
-		OutputTokens: own(rec.out.n), OutputTokensSource: rec.out.source,
-		CachedTokens: own(rec.cached.n), CachedTokensSource: rec.cached.source,
-		ReasoningTokens: own(rec.reasoning.n), ReasoningTokensSource: rec.reasoning.source,
+		SampledFraction: 1, Stream: rec.stream,
+		InputTokens: rec.in.n, InputTokensSource: rec.in.source,
+		OutputTokens: rec.out.n, OutputTokensSource: rec.out.source,
+		CachedTokens: rec.cached.n, CachedTokensSource: rec.cached.source,
+		ReasoningTokens: rec.reasoning.n, ReasoningTokensSource: rec.reasoning.source,
 		TTFTUs: micros(rec.ttft), DurationUs: micros(rec.duration),
 		PromptState: rec.prompt.State,
 		Topic:       at.topic, Partition: at.partition, Offset: at.offset, Index: at.index,
 	}
+	ownValues(&row)
 	if rec.httpStatus != 0 {
 		row.HTTPStatus = new(rec.httpStatus)
 	}
@@ -97,12 +98,16 @@ func (m *rowMaker) model(name string) string {
 	return m.anon.Token("model", []byte(name))
 }
 
-// own copies what p points to: a row outlives its record.
-func own[T any](p *T) *T {
-	if p == nil {
-		return nil
+// ownValues gives row copies of what it points to in its record, which is used again.
+func ownValues(row *schemas.Request) {
+	if row.Stream != nil {
+		row.Stream = new(*row.Stream)
 	}
-	return new(*p)
+	for _, n := range [...]**int32{&row.InputTokens, &row.OutputTokens, &row.CachedTokens, &row.ReasoningTokens} {
+		if *n != nil {
+			*n = new(**n)
+		}
+	}
 }
 
 func micros(d *time.Duration) *int64 {

@@ -34,6 +34,9 @@ func (s *Scanner) OK() bool { return !s.bad }
 // Pos is how many bytes have been read.
 func (s *Scanner) Pos() int { return s.pos }
 
+// Since returns what has been read from position start on.
+func (s *Scanner) Since(start int) []byte { return s.data[start:s.pos] }
+
 // AtEnd passes over white space and tells whether nothing comes behind it.
 func (s *Scanner) AtEnd() bool {
 	s.pos = skipSpace(s.data, s.pos)
@@ -144,6 +147,15 @@ func (s *Scanner) Text(dst []byte) []byte {
 	}
 	s.pos = end
 	return out
+}
+
+// Unquote returns what data, one JSON string, stands for; false if it is odd. It allocates the text.
+func Unquote(data []byte) (text []byte, ok bool) {
+	if len(data) < 2 || data[0] != '"' {
+		return nil, false
+	}
+	text, end := appendString(make([]byte, 0, len(data)-2), data, 1)
+	return text, end == len(data)
 }
 
 // Bytes reads a string: as a part of the text where it has no escapes, otherwise appended to dst. It returns

@@ -72,6 +72,9 @@ func FuzzSkip(f *testing.F) {
 		if got != want && (got || depth(data) <= 64) {
 			t.Fatalf("read: %v, valid: %v", got, want)
 		}
+		if jsonscan.Valid(data) != want {
+			t.Fatalf("Valid is %v, want %v", !want, want)
+		}
 	})
 }
 
@@ -102,6 +105,9 @@ func FuzzText(f *testing.F) {
 		}
 		if valid && !ok && utf8.Valid(data) && !strings.ContainsRune(want, utf8.RuneError) {
 			t.Fatalf("%q was not read", data)
+		}
+		if unquoted, plain := jsonscan.Unquote(data); plain && (!ok || !bytes.Equal(unquoted, got)) {
+			t.Fatalf("Unquote gives %q, Text %q", unquoted, got)
 		}
 		var s jsonscan.Scanner
 		s.Reset(data)

@@ -1,7 +1,15 @@
 package jsonscan
 
+import "encoding/json"
+
 // maxDepth is how deeply a value that is passed over may nest: one bit of a word each.
 const maxDepth = 64
+
+// Valid is json.Valid, several times as fast for what is not nested beyond 64.
+func Valid(data []byte) bool {
+	end := skipValue(data, skipSpace(data, 0))
+	return end >= 0 && skipSpace(data, end) == len(data) || json.Valid(data)
+}
 
 // skipValue returns the index behind the value that begins at d[i], -1 when it is odd.
 func skipValue(d []byte, i int) int {
