@@ -26,7 +26,7 @@ func (t *text) UnmarshalJSON(raw []byte) error {
 	if len(raw) < 2 || raw[0] != '"' {
 		return errValue
 	}
-	*t = unquote(raw)
+	*t = unquoted(raw)
 	return nil
 }
 
@@ -36,7 +36,7 @@ type label []byte
 func (l *label) UnmarshalJSON(raw []byte) error {
 	switch {
 	case len(raw) >= 2 && raw[0] == '"':
-		*l = unquote(raw)
+		*l = unquoted(raw)
 	case len(raw) > 0 && (raw[0] == '-' || isDigit(raw[0])):
 		*l = bytes.Clone(raw)
 	case len(raw) > 0 && (raw[0] == '{' || raw[0] == '['):
@@ -106,12 +106,17 @@ func isString(raw []byte) bool { return len(raw) > 0 && raw[0] == '"' }
 // present tells whether raw holds a value other than null.
 func present(raw json.RawMessage) bool { return len(raw) > 0 && !isNull(raw) }
 
-// unquote decodes a valid JSON string. Lone surrogates and broken UTF-8 become U+FFFD, as encoding/json has it.
-func unquote(raw []byte) []byte {
+// unquoted decodes a valid JSON string.
+func unquoted(raw []byte) []byte {
 	if t, ok := jsonscan.Unquote(raw); ok {
 		return t
 	}
-	s := raw[1 : len(raw)-1]
+	return unquote(raw[1 : len(raw)-1])
+}
+
+// unquote decodes the inside of a valid JSON string. Lone surrogates and broken UTF-8 become U+FFFD, as
+// encoding/json has it.
+func unquote(s []byte) []byte {
 	out := make([]byte, 0, len(s))
 	for i := 0; i < len(s); {
 		c := s[i]

@@ -10,7 +10,7 @@ var (
 	messageMembers  = jsonscan.NewFields("role", "name", "content", "tool_calls", "function_call", "tool_call_id")
 	toolCallMembers = jsonscan.NewFields("id", "function")
 	functionMembers = jsonscan.NewFields("name", "arguments", "description", "parameters", "input_schema")
-	partMembers     = jsonscan.NewFields("type", "text", "image_url", "input_audio", "file")
+	partMembers     = jsonscan.NewFields("type", "text", "image_url", "input_audio", "file", "source")
 	imageMembers    = jsonscan.NewFields("url")
 	audioMembers    = jsonscan.NewFields("data")
 	fileMembers     = jsonscan.NewFields("file_data")
@@ -133,6 +133,8 @@ func (l *litellmScanner) part() {
 			o.InputAudio.Data = l.member(audioMembers)
 		case "file":
 			o.File.Data = l.member(fileMembers)
+		case "source": // another vendor's image
+			s.Fail()
 		default:
 			s.Skip()
 		}
