@@ -263,7 +263,8 @@ func (b *broker) produceRange(from, to, partitions int) {
 	}
 }
 
-// transaction appends values to partition 0 as one transaction, of which end decides.
+// transaction appends values to partition 0 as one transaction, of which end decides. No other transaction may be
+// open when it ends.
 func (b *broker) transaction(id string, values ...[]byte) (end func(kgo.TransactionEndTry)) {
 	b.t.Helper()
 	p, err := kgo.NewClient(kgo.SeedBrokers(b.addr), kgo.TransactionalID(b.topic+id),
@@ -285,7 +286,31 @@ func (b *broker) transaction(id string, values ...[]byte) (end func(kgo.Transact
 		if err := p.EndTransaction(b.t.Context(), commit); err != nil {
 			b.t.Fatal(err)
 		}
+		b.settle()
 	}
+}
+
+// settle waits until no transaction of partition 0 is open: its marker is written after its end was granted.
+func (b *broker) settle() {
+	b.t.Helper()
+	for deadline := time.Now().Add(time.Minute); b.end(0) != b.end(1); {
+		if time.Now().After(deadline) {
+			b.t.Fatal("a transaction stays open")
+		}
+	}
+}
+
+// end is the end of partition 0, for readers of everything (isolation 0) or of what is decided (1).
+func (b *broker) end(isolation int8) int64 {
+	b.t.Helper()
+	partition := kmsg.NewListOffsetsRequestTopicPartition()
+	partition.Timestamp = -1
+	topic := kmsg.NewListOffsetsRequestTopic()
+	topic.Topic, topic.Partitions = b.topic, append(topic.Partitions, partition)
+	req := kmsg.NewPtrListOffsetsRequest()
+	req.IsolationLevel, req.Topics = isolation, append(req.Topics, topic)
+	resp := request(b, req)
+	return resp.Topics[0].Partitions[0].Offset
 }
 
 // offsets reads partition 0 with another client, up to offset end, and returns the offsets that hold a record.
