@@ -32,11 +32,12 @@ const (
 
 // broker is a Kafka with one topic of the test's own.
 type broker struct {
-	t     testing.TB
-	addr  string
-	topic string
-	fake  *kfake.Cluster // nil on a real broker
-	data  string         // folder of the fake's records
+	*kfake.Cluster // nil on a real broker
+	t              testing.TB
+	addr           string
+	topic          string
+
+	data  string // folder of the fake's records
 	admin *kgo.Client
 }
 
@@ -47,7 +48,7 @@ func newBroker(t testing.TB, partitions int32, configs ...string) *broker {
 	if b.addr == "" {
 		b.topic, b.data = "tides", t.TempDir()
 		b.startFake()
-		t.Cleanup(func() { b.fake.Close() })
+		t.Cleanup(func() { b.Cluster.Close() })
 	}
 	admin, err := kgo.NewClient(kgo.SeedBrokers(b.addr))
 	if err != nil {
@@ -57,7 +58,7 @@ func newBroker(t testing.TB, partitions int32, configs ...string) *broker {
 	b.admin = admin
 	b.createTopic(partitions, configs...)
 	t.Cleanup(func() {
-		if b.fake == nil {
+		if b.Cluster == nil {
 			b.deleteTopic()
 		}
 	})
@@ -78,14 +79,14 @@ func (b *broker) startFake() {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	b.fake, b.addr = c, c.ListenAddrs()[0]
+	b.Cluster, b.addr = c, c.ListenAddrs()[0]
 }
 
 // restart stops the broker and starts it again on its records.
 func (b *broker) restart() {
 	b.t.Helper()
-	if b.fake != nil {
-		b.fake.Close()
+	if b.Cluster != nil {
+		b.Cluster.Close()
 		b.startFake()
 		return
 	}
@@ -99,17 +100,17 @@ func (b *broker) restart() {
 
 // needRestart skips a test on a real broker that the test cannot restart.
 func (b *broker) needRestart() {
-	if b.fake == nil && os.Getenv(envData) == "" {
+	if b.Cluster == nil && os.Getenv(envData) == "" {
 		b.t.Skip(envData + " is not set")
 	}
 }
 
 // needFake skips a test that injects faults.
 func (b *broker) needFake() *kfake.Cluster {
-	if b.fake == nil {
+	if b.Cluster == nil {
 		b.t.Skip("only the in-process broker injects faults")
 	}
-	return b.fake
+	return b.Cluster
 }
 
 func (b *broker) url() string { return "kafka://" + b.addr + "/" + b.topic }

@@ -101,8 +101,8 @@ func TestKafkaCompactedTopic(t *testing.T) {
 		}
 	}
 	for deadline := time.Now().Add(time.Minute); ; {
-		if b.fake != nil {
-			b.fake.Compact()
+		if b.Cluster != nil {
+			b.Cluster.Compact()
 		}
 		left := b.offsets(int64(n))
 		if len(left) == len(want) {
