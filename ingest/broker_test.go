@@ -199,8 +199,11 @@ func request[R kmsg.Response](b *broker, req interface {
 	return resp
 }
 
-// keyed is a key and a value; a nil value is a tombstone.
-type keyed struct{ key, value []byte }
+// keyed is a key and a value; a nil value is a tombstone. A zero time is now.
+type keyed struct {
+	key, value []byte
+	at         time.Time
+}
 
 // produce appends values to one partition as one batch; nil is a tombstone.
 func (b *broker) produce(partition int, codec kafka.Compression, values ...[]byte) {
@@ -233,7 +236,7 @@ func (b *broker) produceKeyed(partition int, codec kafka.Compression, messages [
 func (b *broker) tryProduce(ctx context.Context, partition int, codec kafka.Compression, messages []keyed) error {
 	records := make([]kafka.Record, len(messages))
 	for i, m := range messages {
-		records[i] = kafka.Record{Key: kafka.NewBytes(m.key), Value: kafka.NewBytes(m.value)}
+		records[i] = kafka.Record{Key: kafka.NewBytes(m.key), Value: kafka.NewBytes(m.value), Time: m.at}
 	}
 	transport := &kafka.Transport{}
 	defer transport.CloseIdleConnections()

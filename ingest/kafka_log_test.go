@@ -87,7 +87,7 @@ func TestKafkaCompactedTopic(t *testing.T) {
 			if k == shared/2 {
 				key = fmt.Sprintf("own-%d", i)
 			}
-			messages = append(messages, keyed{[]byte(key), litellm(n, fields{"messages": filler})})
+			messages = append(messages, keyed{key: []byte(key), value: litellm(n, fields{"messages": filler})})
 			n++
 		}
 		b.produceKeyed(0, 0, messages)
