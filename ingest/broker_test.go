@@ -32,11 +32,12 @@ const (
 
 // broker is a Kafka with one topic of the test's own.
 type broker struct {
-	t     testing.TB
-	addr  string
-	topic string
-	fake  *kfake.Cluster // nil on a real broker
-	data  string         // folder of the fake's records
+	*kfake.Cluster // nil on a real broker
+	t              testing.TB
+	addr           string
+	topic          string
+
+	data  string // folder of the fake's records
 	admin *kgo.Client
 }
 
@@ -47,7 +48,7 @@ func newBroker(t testing.TB, partitions int32, configs ...string) *broker {
 	if b.addr == "" {
 		b.topic, b.data = "tides", t.TempDir()
 		b.startFake()
-		t.Cleanup(func() { b.fake.Close() })
+		t.Cleanup(func() { b.Cluster.Close() })
 	}
 	admin, err := kgo.NewClient(kgo.SeedBrokers(b.addr))
 	if err != nil {
@@ -57,7 +58,7 @@ func newBroker(t testing.TB, partitions int32, configs ...string) *broker {
 	b.admin = admin
 	b.createTopic(partitions, configs...)
 	t.Cleanup(func() {
-		if b.fake == nil {
+		if b.Cluster == nil {
 			b.deleteTopic()
 		}
 	})
@@ -78,14 +79,14 @@ func (b *broker) startFake() {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	b.fake, b.addr = c, c.ListenAddrs()[0]
+	b.Cluster, b.addr = c, c.ListenAddrs()[0]
 }
 
 // restart stops the broker and starts it again on its records.
 func (b *broker) restart() {
 	b.t.Helper()
-	if b.fake != nil {
-		b.fake.Close()
+	if b.Cluster != nil {
+		b.Cluster.Close()
 		b.startFake()
 		return
 	}
@@ -99,17 +100,17 @@ func (b *broker) restart() {
 
 // needRestart skips a test on a real broker that the test cannot restart.
 func (b *broker) needRestart() {
-	if b.fake == nil && os.Getenv(envData) == "" {
+	if b.Cluster == nil && os.Getenv(envData) == "" {
 		b.t.Skip(envData + " is not set")
 	}
 }
 
 // needFake skips a test that injects faults.
 func (b *broker) needFake() *kfake.Cluster {
-	if b.fake == nil {
+	if b.Cluster == nil {
 		b.t.Skip("only the in-process broker injects faults")
 	}
-	return b.fake
+	return b.Cluster
 }
 
 func (b *broker) url() string { return "kafka://" + b.addr + "/" + b.topic }
@@ -198,8 +199,11 @@ func request[R kmsg.Response](b *broker, req interface {
 	return resp
 }
 
-// keyed is a key and a value; a nil value is a tombstone.
-type keyed struct{ key, value []byte }
+// keyed is a key and a value; a nil value is a tombstone. A zero time is now.
+type keyed struct {
+	key, value []byte
+	at         time.Time
+}
 
 // produce appends values to one partition as one batch; nil is a tombstone.
 func (b *broker) produce(partition int, codec kafka.Compression, values ...[]byte) {
@@ -232,7 +236,7 @@ func (b *broker) produceKeyed(partition int, codec kafka.Compression, messages [
 func (b *broker) tryProduce(ctx context.Context, partition int, codec kafka.Compression, messages []keyed) error {
 	records := make([]kafka.Record, len(messages))
 	for i, m := range messages {
-		records[i] = kafka.Record{Key: kafka.NewBytes(m.key), Value: kafka.NewBytes(m.value)}
+		records[i] = kafka.Record{Key: kafka.NewBytes(m.key), Value: kafka.NewBytes(m.value), Time: m.at}
 	}
 	transport := &kafka.Transport{}
 	defer transport.CloseIdleConnections()
@@ -263,7 +267,8 @@ func (b *broker) produceRange(from, to, partitions int) {
 	}
 }
 
-// transaction appends values to partition 0 as one transaction, of which end decides.
+// transaction appends values to partition 0 as one transaction, of which end decides. No other transaction may be
+// open when it ends.
 func (b *broker) transaction(id string, values ...[]byte) (end func(kgo.TransactionEndTry)) {
 	b.t.Helper()
 	p, err := kgo.NewClient(kgo.SeedBrokers(b.addr), kgo.TransactionalID(b.topic+id),
@@ -285,7 +290,31 @@ func (b *broker) transaction(id string, values ...[]byte) (end func(kgo.Transact
 		if err := p.EndTransaction(b.t.Context(), commit); err != nil {
 			b.t.Fatal(err)
 		}
+		b.settle()
 	}
+}
+
+// settle waits until no transaction of partition 0 is open: its marker is written after its end was granted.
+func (b *broker) settle() {
+	b.t.Helper()
+	for deadline := time.Now().Add(time.Minute); b.end(0) != b.end(1); {
+		if time.Now().After(deadline) {
+			b.t.Fatal("a transaction stays open")
+		}
+	}
+}
+
+// end is the end of partition 0, for readers of everything (isolation 0) or of what is decided (1).
+func (b *broker) end(isolation int8) int64 {
+	b.t.Helper()
+	partition := kmsg.NewListOffsetsRequestTopicPartition()
+	partition.Timestamp = -1
+	topic := kmsg.NewListOffsetsRequestTopic()
+	topic.Topic, topic.Partitions = b.topic, append(topic.Partitions, partition)
+	req := kmsg.NewPtrListOffsetsRequest()
+	req.IsolationLevel, req.Topics = isolation, append(req.Topics, topic)
+	resp := request(b, req)
+	return resp.Topics[0].Partitions[0].Offset
 }
 
 // offsets reads partition 0 with another client, up to offset end, and returns the offsets that hold a record.

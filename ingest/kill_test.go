@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -184,10 +185,14 @@ func stopAtSecondSegment() func(point string) error {
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		if ready++; ready == 2 {
-			return syscall.Kill(syscall.Getpid(), syscall.SIGSTOP)
+		if ready++; ready != 2 {
+			return nil
 		}
-		return nil
+		resumed := make(chan os.Signal, 1)
+		signal.Notify(resumed, syscall.SIGCONT)
+		err := syscall.Kill(syscall.Getpid(), syscall.SIGSTOP)
+		<-resumed // this thread may run on for a moment before it stops
+		return err
 	}
 }
 
