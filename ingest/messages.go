@@ -27,6 +27,7 @@ type openAIFunction struct {
 	Arguments   json.RawMessage `json:"arguments"`
 	Description text            `json:"description"`
 	Parameters  json.RawMessage `json:"parameters"`
+	InputSchema json.RawMessage `json:"input_schema"` // Anthropic
 }
 
 // openAIPart is a part of a message's content. Media fields are read for their bytes only.
@@ -44,6 +45,11 @@ type openAIPart struct {
 
 type openAITool struct {
 	Function *openAIFunction `json:"function"`
+	ToolSpec *struct {       // Bedrock
+		Name        text            `json:"name"`
+		Description text            `json:"description"`
+		InputSchema json.RawMessage `json:"inputSchema"`
+	} `json:"toolSpec"`
 	openAIFunction
 }
 
@@ -160,14 +166,14 @@ func openAIParts(raw json.RawMessage) ([]prompt.Part, error) {
 // part reads o, whose bytes are raw. A part of an unknown type counts with all its JSON, so that two different
 // ones never look alike.
 func (o *openAIPart) part(raw []byte) prompt.Part {
-	switch string(o.Type) {
-	case "text", "input_text", "output_text", "":
+	switch kind := string(o.Type); {
+	case kind == "text", kind == "input_text", kind == "output_text", kind == "" && len(o.Text) > 0:
 		return prompt.Part{Kind: prompt.Text, Text: o.Text}
-	case "image_url", "input_image", "image":
+	case kind == "image_url", kind == "input_image", kind == "image":
 		return prompt.Part{Kind: prompt.Image, Text: imageBytes(o.ImageURL)}
-	case "input_audio":
+	case kind == "input_audio":
 		return prompt.Part{Kind: prompt.Audio, Text: mediaBytes(o.InputAudio.Data)}
-	case "file", "input_file":
+	case kind == "file", kind == "input_file":
 		return prompt.Part{Kind: prompt.File, Text: mediaBytes(o.File.Data)}
 	}
 	return prompt.Part{Kind: prompt.Other, Text: bytes.Clone(raw)}
@@ -221,6 +227,12 @@ func readOpenAITools(raw json.RawMessage, p *prompt.Prompt) error {
 		f := t.openAIFunction
 		if t.Function != nil {
 			f = *t.Function
+		}
+		if s := t.ToolSpec; s != nil {
+			f = openAIFunction{Name: s.Name, Description: s.Description, Parameters: s.InputSchema}
+		}
+		if !present(f.Parameters) {
+			f.Parameters = f.InputSchema
 		}
 		p.Tools = append(p.Tools, prompt.Tool{
 			Name: string(f.Name), Description: f.Description, Parameters: bytes.Clone(f.Parameters),

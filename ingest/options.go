@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,7 +31,9 @@ const blockSize = 16
 
 // Options of [Run].
 type Options struct {
-	Format     string         // litellm | otlp-json
+	Format     string         // one of [Formats], or FormatMapped with a Mapping
+	Mapping    *Mapping       // nil = Format is native or shipped
+	ValueCodec string         // wrapping of message values, one of the Codec… constants; "" = auto
 	Lake       string         // folder of the lake; made when missing
 	Anonymizer Anonymizer     // required: no key, no run
 	Footer     schemas.Footer // epoch, tokenizer and tool version; block size "" means 16
@@ -62,15 +65,15 @@ type Progress struct {
 	Behind  int64 // offsets left to the marks; -1 when not known
 }
 
-// Formats lists the decoders.
-func Formats() []string { return []string{"litellm", "otlp-json"} }
-
 // Validate reports every fault of o.
 func (o *Options) Validate() error {
 	var errs []error
 	add := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	if decoderOf(o.Format) == nil {
-		add("format %q is not one of %s", o.Format, strings.Join(Formats(), ", "))
+	if o.decoder() == nil || (o.Format == FormatMapped) != (o.Mapping != nil) {
+		errs = append(errs, unknownFormat(o.Format))
+	}
+	if !slices.Contains([]string{"", CodecAuto, CodecNone, CodecGzip, CodecZstd}, o.ValueCodec) {
+		add("value codec %q is not one of auto, none, gzip, zstd", o.ValueCodec)
 	}
 	if o.Lake == "" {
 		add("lake folder is missing")
