@@ -123,7 +123,7 @@ func readEventMessage(role string, a attributes, body json.RawMessage, p *prompt
 			return err
 		}
 	default:
-		m.Content, m.ToolCallID = a.json("content"), a.text("id")
+		m.Content, m.ToolCallID = a.content("content"), a.text("id")
 		if calls := a.json("tool_calls"); present(calls) {
 			if err := json.Unmarshal(calls, &m.ToolCalls); err != nil {
 				return err
@@ -164,14 +164,11 @@ func readIndexed(a attributes, p *prompt.Prompt) (answerState, error) {
 
 func readIndexedMessages(list []attributes, p *prompt.Prompt) error {
 	for _, e := range list {
-		m := openAIMessage{Role: e.text("role"), Content: e.json("content"), ToolCallID: e.text("tool_call_id")}
+		m := openAIMessage{Role: e.text("role"), Content: e.content("content"), ToolCallID: e.text("tool_call_id")}
 		for _, c := range e.indexed("tool_calls") {
 			m.ToolCalls = append(m.ToolCalls, openAIToolCall{
 				ID: c.text("id"), Function: openAIFunction{Name: c.text("name"), Arguments: c.json("arguments")},
 			})
-		}
-		if len(m.Content) > 0 && !isString(m.Content) && m.Content[0] != '[' { // a text that happens to be JSON
-			m.Content = appendQuoted(nil, m.Content)
 		}
 		if err := appendOpenAIMessage(&m, p); err != nil {
 			return err
@@ -180,9 +177,13 @@ func readIndexedMessages(list []attributes, p *prompt.Prompt) error {
 	return nil
 }
 
-// answerOf tells what p, which holds an answer's messages, says.
+// answerOf tells what p, which holds an answer's messages, says. A message without any part does not say that
+// the answer was empty: its content may have been left out.
 func answerOf(p *prompt.Prompt) answerState {
-	s := answerState{known: true, empty: true}
+	s := answerState{known: true}
+	for i := range p.Messages {
+		s.empty = s.empty || len(p.Messages[i].Parts) > 0
+	}
 	for i := range p.Messages {
 		m := &p.Messages[i]
 		s.empty = s.empty && len(m.ToolCalls) == 0
@@ -190,12 +191,21 @@ func answerOf(p *prompt.Prompt) answerState {
 			s.empty = s.empty && len(part.Text) == 0
 			if damageOf(part.Text) != "" {
 				clear(s.text)
-				return answerState{}
+				return answerState{known: true} // some text was there
 			}
 			s.text = append(s.text, part.Text...)
 		}
 	}
 	return s
+}
+
+// content is the content of a message: a list of parts, or a text, also one that happens to be JSON.
+func (a attributes) content(key string) json.RawMessage {
+	raw := a.json(key)
+	if len(raw) > 0 && !isString(raw) && raw[0] != '[' {
+		return appendQuoted(nil, raw)
+	}
+	return raw
 }
 
 // maxIndex bounds N in attributes such as gen_ai.prompt.N.content.

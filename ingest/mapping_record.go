@@ -179,7 +179,7 @@ func (r *mapReader) record() *record {
 		}
 	}
 	r.outcome(rec)
-	if rec.stream != nil && !*rec.stream || rec.ttft != nil && rec.duration != nil && *rec.ttft > *rec.duration {
+	if !rec.reached || rec.stream != nil && !*rec.stream || rec.ttft != nil && rec.duration != nil && *rec.ttft > *rec.duration {
 		rec.ttft = nil // of an answer in one piece logs tell the whole duration
 	}
 	if !r.usage(response).settle(rec, answer) {

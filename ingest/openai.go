@@ -84,7 +84,7 @@ func (p *openAIPair) record() (rec *record, reason string) {
 	if end, ok := mixedTime(p.EndedAt); ok && !end.Before(start) {
 		rec.duration = new(end.Sub(start))
 	}
-	if first, ok := mixedTime(p.FirstAt); ok && first.After(start) && *rec.stream {
+	if first, ok := mixedTime(p.FirstAt); ok && first.After(start) && *rec.stream && rec.reached {
 		rec.ttft = new(first.Sub(start))
 	}
 	u := response.Usage.counts(schemas.TokensProvider)

@@ -50,14 +50,7 @@ func (m *rowMaker) rekey(row *schemas.Request, rec *record, at place) {
 	for i := range ids {
 		ids[i] = m.anon.Key("prehash", []byte(rec.prompt.Model), rec.hashes.ids[i])
 	}
-	switch n := (engine + blockSize - 1) / blockSize; {
-	case n > len(rec.hashes.ids):
-		row.Reconciled = schemas.ReconciledPadded
-	case n < len(rec.hashes.ids):
-		row.Reconciled = schemas.ReconciledCut
-	default:
-		row.Reconciled = schemas.ReconciledEqual
-	}
+	row.Reconciled = compare(full*blockSize, engine)
 	row.HashIDs = m.reconcile(ids, full*blockSize, engine, at)
 }
 
