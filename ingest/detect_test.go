@@ -3,6 +3,7 @@ package ingest_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -90,6 +91,13 @@ func TestInspect(t *testing.T) {
 	want := []ingest.ClassShare{{Class: "search"}, {Class: "quick", Rows: 1, Share: 1. / 3}, {Class: "other", Rows: 2, Share: 2. / 3}}
 	if diff := cmp.Diff(want, in.Classes); diff != "" || in.Rows != 3 || in.Format != "higress" {
 		t.Errorf("%s %d rows of %s", diff, in.Rows, in.Format)
+	}
+	export := newMemory([]ingest.Record{message(0, must(os.ReadFile(filepath.Join("testdata", "otlp-events.binpb"))))})
+	if in, err := ingest.Inspect(t.Context(), export, ingest.InspectOptions{}); err != nil || in.Rows != 10 ||
+		!slices.ContainsFunc(in.Fields, func(f ingest.FieldCount) bool {
+			return f.Path == `resourceSpans[].scopeSpans[].spans[].attributes["gen_ai.request.model"]` && f.Type == "string"
+		}) {
+		t.Errorf("protobuf: %+v, %v", in, err)
 	}
 	odd := newMemory([]ingest.Record{message(0, []byte(`{"lamp@harbour.invalid":{"a sentence as a key":1},"id_12345678":2,"ok_key":[{"key":"gen_ai.x","value":{"n":1}}]}`))})
 	in, err = ingest.Inspect(t.Context(), odd, ingest.InspectOptions{})

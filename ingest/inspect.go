@@ -178,6 +178,11 @@ func (c fieldCounter) message(codec string, value []byte) {
 			clear(inner)
 		}
 	}()
+	var export otlpExport
+	if len(inner) > 0 && inner[0] == protoExport && export.readProto(inner) == nil {
+		c.export(&export)
+		return
+	}
 	inner = bytes.TrimSpace(bytes.TrimPrefix(inner, []byte("\xef\xbb\xbf")))
 	switch {
 	case json.Valid(inner):
@@ -190,6 +195,41 @@ func (c fieldCounter) message(codec string, value []byte) {
 				c.record(line)
 			case len(line) > 0:
 				c.count("", "bytes")
+			}
+		}
+	}
+}
+
+// protoExport is the first byte of an OTLP export in protobuf: field 1, length-delimited.
+const protoExport = 0x0a
+
+// export counts the attributes of a protobuf export, under the paths that they have in the JSON encoding.
+func (c fieldCounter) export(e *otlpExport) {
+	count := func(path string, list []keyValue) {
+		for i := range list {
+			c.value(path+"["+joinPath("", list[i].Key)+"]", list[i].Value.appendJSON(nil), false)
+		}
+	}
+	for _, r := range e.Traces {
+		count("resourceSpans[].resource.attributes", r.Resource.Attributes)
+		for _, scope := range r.Scopes {
+			for i := range scope.Spans {
+				const span = "resourceSpans[].scopeSpans[].spans[]"
+				c.count(span, "object")
+				count(span+".attributes", scope.Spans[i].Attributes)
+				for j := range scope.Spans[i].Events {
+					count(span+".events[].attributes", scope.Spans[i].Events[j].Attributes)
+				}
+			}
+		}
+	}
+	for _, r := range e.Logs {
+		count("resourceLogs[].resource.attributes", r.Resource.Attributes)
+		for _, scope := range r.Scopes {
+			for i := range scope.Records {
+				const log = "resourceLogs[].scopeLogs[].logRecords[]"
+				c.count(log, "object")
+				count(log+".attributes", scope.Records[i].Attributes)
 			}
 		}
 	}

@@ -35,6 +35,7 @@ type openAIPart struct {
 	Type       text            `json:"type"`
 	Text       text            `json:"text"`
 	ImageURL   json.RawMessage `json:"image_url"`
+	Source     json.RawMessage `json:"source"` // Anthropic
 	InputAudio struct {
 		Data text `json:"data"`
 	} `json:"input_audio"`
@@ -170,6 +171,9 @@ func (o *openAIPart) part(raw []byte) prompt.Part {
 	case kind == "text", kind == "input_text", kind == "output_text", kind == "" && len(o.Text) > 0:
 		return prompt.Part{Kind: prompt.Text, Text: o.Text}
 	case kind == "image_url", kind == "input_image", kind == "image":
+		if present(o.Source) {
+			return prompt.Part{Kind: prompt.Image, Text: sourceBytes(o.Source)}
+		}
 		return prompt.Part{Kind: prompt.Image, Text: imageBytes(o.ImageURL)}
 	case kind == "input_audio":
 		return prompt.Part{Kind: prompt.Audio, Text: mediaBytes(o.InputAudio.Data)}
@@ -196,6 +200,17 @@ func imageBytes(raw json.RawMessage) []byte {
 		return nil
 	}
 	return mediaBytes(obj.URL)
+}
+
+// sourceBytes returns the data of Anthropic's source object, nil when it is a link or a placeholder.
+func sourceBytes(raw json.RawMessage) []byte {
+	var source struct {
+		Data text `json:"data"`
+	}
+	if json.Unmarshal(raw, &source) != nil {
+		return nil
+	}
+	return mediaBytes(source.Data)
 }
 
 // mediaBytes returns b unless a gateway put a placeholder in the place of the bytes.

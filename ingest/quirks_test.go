@@ -189,6 +189,21 @@ func TestQuirks(t *testing.T) {
 				t.Errorf("%s", r.PromptState)
 			}
 		},
+		"images count by their bytes": func(t *testing.T) {
+			image := func(data string) schemas.Request {
+				source := fields{"type": "base64", "media_type": "image/png", "data": data}
+				value, _ := json.Marshal(fields{"started_at": base, "request": fields{"messages": []fields{{"role": "user",
+					"content": []fields{{"type": "text", "text": "Which ship? " + strings.Repeat("Look. ", 30)}, {"type": "image", "source": source}}}}}})
+				return rowsOf(t, "openai", value)[0]
+			}
+			a, b := image("iVBORw0KGgo="), image("iVBORw0KGgx=")
+			if a.PromptState != schemas.PromptFull || shares(a, b) == 0 || shares(a, b) == len(a.HashIDs) {
+				t.Errorf("%s: %d of %d ids in common", a.PromptState, shares(a, b), len(a.HashIDs))
+			}
+			if r := image("[TRUNCATED: size placeholder]"); r.PromptState != schemas.PromptTruncated {
+				t.Errorf("a placeholder: %s", r.PromptState)
+			}
+		},
 		"cut images are no content": func(t *testing.T) {
 			if r := fixtureRow(t, "openinference.json", 1); r.PromptState != schemas.PromptTruncated || *r.InputTokens != 40 {
 				t.Errorf("%s", r.PromptState)

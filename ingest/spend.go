@@ -186,6 +186,9 @@ func readPrefixHashes(raw json.RawMessage) (prehashed, error) {
 	if err := unwrapJSON(raw, &inner); err != nil {
 		return prehashed{}, err
 	}
+	if len(inner) == 0 {
+		return prehashed{}, nil
+	}
 	if inner[0] == '[' {
 		if err := json.Unmarshal(inner, &o.IDs); err != nil {
 			return prehashed{}, err
