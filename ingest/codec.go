@@ -3,11 +3,15 @@ package ingest
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
+	"slices"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zlib"
 	"github.com/klauspost/compress/zstd"
+
+	"tailgate/internal/fault"
 )
 
 // Value codecs: how the value of a message is wrapped. CodecAuto unwraps what the first bytes show.
@@ -17,6 +21,14 @@ const (
 	CodecGzip = "gzip"
 	CodecZstd = "zstd"
 )
+
+// checkCodec refuses a name that is no codec; "" is one.
+func checkCodec(codec string) error {
+	if !slices.Contains([]string{"", CodecAuto, CodecNone, CodecGzip, CodecZstd}, codec) {
+		return fault.Mark(fmt.Errorf("value codec %q is not one of auto, none, gzip, zstd", codec), fault.Usage, "")
+	}
+	return nil
+}
 
 // unwrapped puts d behind the frames and codecs that producers put around a value: a schema registry's header
 // where JSON follows it, gzip, zstd. What cannot be unwrapped is a dead letter; a value that grows beyond the

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"regexp"
@@ -53,8 +54,12 @@ type ClassShare struct {
 func Inspect(ctx context.Context, src Source, o InspectOptions) (*Inspection, error) {
 	opts := Options{Format: o.Format, Mapping: o.Mapping, ValueCodec: o.ValueCodec}
 	look := o.Format == "" || o.Format == FormatAuto
+	err := checkCodec(o.ValueCodec)
 	if !look && opts.decoder() == nil {
-		return nil, unknownFormat(o.Format)
+		err = errors.Join(err, unknownFormat(o.Format))
+	}
+	if err != nil {
+		return nil, err
 	}
 	values, err := sampleValues(ctx, src, or(o.Sample, DefaultSample), true)
 	if err != nil {

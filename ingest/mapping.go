@@ -4,6 +4,7 @@ import (
 	"embed"
 	"encoding/json"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -50,7 +51,7 @@ var shippedFiles embed.FS
 var shippedNames = []string{"kong", "higress", "apisix", "helicone", "bedrock", "cloudflare", "databricks"}
 
 // ShippedMappings lists the mappings that come with the program.
-func ShippedMappings() []string { return append([]string(nil), shippedNames...) }
+func ShippedMappings() []string { return slices.Clone(shippedNames) }
 
 // ShippedMapping returns the text of a mapping that comes with the program, as a start for one's own; ok is
 // false when there is none of that name.

@@ -82,6 +82,21 @@ func TestMappedEverything(t *testing.T) {
 	}
 }
 
+// TestMappingAndFormatGoTogether: a mapping without its format, or the other way round, is refused.
+func TestMappingAndFormatGoTogether(t *testing.T) {
+	m, err := ingest.ParseMapping("gauge.yaml", []byte(gauge))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for format, mapping := range map[string]*ingest.Mapping{"kong": m, ingest.FormatMapped: nil, "": nil, "../kong": nil, "auto": nil} {
+		o := options(t.TempDir())
+		o.Format, o.Mapping = format, mapping
+		if err := o.Validate(); fault.Of(err) != fault.Usage || !strings.Contains(err.Error(), "format") {
+			t.Errorf("format %q: %v", format, err)
+		}
+	}
+}
+
 // TestMappingFaults: every fault of a file is reported at its line.
 func TestMappingFaults(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"strings"
 	"time"
 
@@ -18,7 +17,8 @@ type Anonymizer interface {
 	// Token gives one letter, "_" and 13 lower-case base32 characters. Kinds: tenant, session, request, model,
 	// topic, clock, record.
 	Token(kind string, value []byte) string
-	// Key gives a keyed 63-bit id of the parts. Kinds: request, record, unique.
+	// Key gives a keyed 63-bit id of the parts. Kinds: request, record, unique, and
+	// prehash for block ids that came hashed.
 	Key(kind string, parts ...[]byte) int64
 	// Blocks appends the chained ids of all full 16-token blocks of p and, when there is a partial tail, its
 	// id; tokens is the anonymizer's own count. Of a prompt that was not logged whole it gives and counts only
@@ -72,9 +72,7 @@ func (o *Options) Validate() error {
 	if o.decoder() == nil || (o.Format == FormatMapped) != (o.Mapping != nil) {
 		errs = append(errs, unknownFormat(o.Format))
 	}
-	if !slices.Contains([]string{"", CodecAuto, CodecNone, CodecGzip, CodecZstd}, o.ValueCodec) {
-		add("value codec %q is not one of auto, none, gzip, zstd", o.ValueCodec)
-	}
+	errs = append(errs, checkCodec(o.ValueCodec))
 	if o.Lake == "" {
 		add("lake folder is missing")
 	}

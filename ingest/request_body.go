@@ -8,42 +8,87 @@ import (
 )
 
 // requestBody is the body of a request to any of the usual APIs: OpenAI's chat, completions and responses,
-// Anthropic's messages, Bedrock's Converse.
+// Anthropic's messages, Bedrock's Converse. Its raw values point into the record, or into inner.
 type requestBody struct {
-	Model        text            `json:"model"`
-	Stream       flag            `json:"stream"`
-	Messages     json.RawMessage `json:"messages"`
-	Prompt       json.RawMessage `json:"prompt"`
-	Input        json.RawMessage `json:"input"`
-	System       json.RawMessage `json:"system"`       // Anthropic, Bedrock
-	Instructions json.RawMessage `json:"instructions"` // responses
-	Tools        json.RawMessage `json:"tools"`
-	Functions    json.RawMessage `json:"functions"`
-	ToolConfig   struct {
-		Tools json.RawMessage `json:"tools"`
-	} `json:"toolConfig"` // Bedrock
-	CacheSalt text `json:"cache_salt"`
+	Model, CacheSalt text
+	Stream           flag
+
+	Messages, Prompt, Input     json.RawMessage
+	System, Instructions        json.RawMessage // Anthropic and Bedrock; responses
+	Tools, Functions, ToolsSpec json.RawMessage // ToolsSpec is Bedrock's
+
+	inner []byte // the body where it came as a string
 }
 
-// readRequestBody reads a JSON object, or one in a string.
+// Slots of a request body's fields.
+const (
+	bodyModel = iota
+	bodyCacheSalt
+	bodyStream
+	bodyMessages
+	bodyPrompt
+	bodyInput
+	bodySystem
+	bodyInstructions
+	bodyTools
+	bodyFunctions
+	bodyToolsSpec
+	bodySlots
+)
+
+var bodyPaths = func() *pathTree {
+	t := &pathTree{}
+	for slot, key := range []string{
+		bodyModel: "model", bodyCacheSalt: "cache_salt", bodyStream: "stream", bodyMessages: "messages", bodyPrompt: "prompt",
+		bodyInput: "input", bodySystem: "system", bodyInstructions: "instructions", bodyTools: "tools", bodyFunctions: "functions",
+	} {
+		t.add([]step{{key: key}}, slot)
+	}
+	t.add([]step{{key: "toolConfig"}, {key: "tools"}}, bodyToolsSpec)
+	return t
+}()
+
+// readRequestBody reads a valid JSON object, or one in a string.
 func readRequestBody(raw json.RawMessage) (requestBody, error) {
 	var b requestBody
 	if isString(raw) {
-		var inner text
-		if err := json.Unmarshal(raw, &inner); err != nil {
-			return b, err
+		b.inner = unquote(raw[1 : len(raw)-1])
+		raw = json.RawMessage(trimJSON(b.inner))
+		if len(raw) > 0 && !json.Valid(raw) {
+			return b, errValue
 		}
-		defer clear(inner)
-		raw = json.RawMessage(inner)
 	}
-	if len(bytes.TrimSpace(raw)) == 0 || isNull(raw) {
+	if !present(raw) {
 		return b, nil
 	}
-	return b, json.Unmarshal(raw, &b)
+	if raw[0] != '{' {
+		return b, errValue
+	}
+	var slots [bodySlots]json.RawMessage
+	bodyPaths.walk(raw, &capture{values: slots[:]})
+	for i := range slots {
+		if !present(slots[i]) {
+			slots[i] = nil
+		}
+	}
+	b.Messages, b.Prompt, b.Input = slots[bodyMessages], slots[bodyPrompt], slots[bodyInput]
+	b.System, b.Instructions = slots[bodySystem], slots[bodyInstructions]
+	b.Tools, b.Functions, b.ToolsSpec = slots[bodyTools], slots[bodyFunctions], slots[bodyToolsSpec]
+	for slot, to := range map[int]json.Unmarshaler{bodyModel: &b.Model, bodyCacheSalt: &b.CacheSalt, bodyStream: &b.Stream} {
+		if slots[slot] == nil {
+			continue
+		}
+		if err := to.UnmarshalJSON(slots[slot]); err != nil {
+			return b, err
+		}
+	}
+	return b, nil
 }
 
-// appendTo adds the body's prompt to p: system text, then the messages, then the tools.
+// appendTo adds the body's prompt to p: system text, then the messages, then the tools. The raw values are not
+// to be read any more.
 func (b *requestBody) appendTo(p *prompt.Prompt) error {
+	defer clear(b.inner)
 	for _, raw := range []json.RawMessage{b.System, b.Instructions} {
 		if err := readSystem(raw, p); err != nil {
 			return err
@@ -57,7 +102,7 @@ func (b *requestBody) appendTo(p *prompt.Prompt) error {
 			break
 		}
 	}
-	for _, raw := range []json.RawMessage{b.Tools, b.ToolConfig.Tools, b.Functions} {
+	for _, raw := range []json.RawMessage{b.Tools, b.ToolsSpec, b.Functions} {
 		if present(raw) {
 			return readOpenAITools(raw, p)
 		}
