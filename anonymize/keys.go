@@ -20,6 +20,9 @@ const (
 	KindUser    = "user"    // u_
 	KindRecord  = "record"  // d_, a dead letter
 
+	// KindPrehash is for block ids that came hashed: like our own block ids they live under the block key.
+	KindPrehash = "prehash"
+
 	kindBlock = "block"
 )
 
@@ -47,7 +50,7 @@ func (k *Keys) GoString() string { return k.String() }
 // subKey derives the key of one kind: HKDF-SHA256 without salt, info "tailgate/1/<kind>".
 func (k *Keys) subKey(kind string) []byte {
 	secret := k.pseudonym[:]
-	if kind == kindBlock {
+	if kind == kindBlock || kind == KindPrehash {
 		secret = k.block[:]
 	}
 	key, err := hkdf.Key(sha256.New, secret, nil, "tailgate/1/"+kind, keySize)

@@ -88,7 +88,7 @@ func FuzzLiteLLM(f *testing.F) {
 	} {
 		f.Add([]byte(s))
 	}
-	decode := decoderOf("litellm")
+	decode := (&Options{Format: "litellm"}).decoder()
 	f.Fuzz(func(t *testing.T, data []byte) { checkItems(t, decode(data), "litellm") })
 }
 
@@ -106,7 +106,7 @@ func FuzzOTLP(f *testing.F) {
 	} {
 		f.Add([]byte(s))
 	}
-	decode := decoderOf("otlp-json")
+	decode := (&Options{Format: "otlp-json"}).decoder()
 	f.Fuzz(func(t *testing.T, data []byte) { checkItems(t, decode(data), "otlp-json") })
 }
 

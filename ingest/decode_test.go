@@ -42,10 +42,21 @@ func (s spyAnon) Blocks(ids []int64, p *prompt.Prompt) ([]int64, int, error) {
 	return s.fakeAnon.Blocks(ids, p)
 }
 
+// fixtures are the example logs, by format.
+var fixtures = []struct{ file, format string }{
+	{"litellm.jsonl", "litellm"}, {"litellm-spend.jsonl", "litellm-spend"},
+	{"otlp.json", "otlp-json"}, {"otlp-events.json", "otlp-json"}, {"otlp-events.binpb", "otlp-proto"},
+	{"openinference.json", "openinference"}, {"vllm.json", "vllm"},
+	{"envoy.jsonl", "envoy"}, {"openai.jsonl", "openai"},
+	{"kong.jsonl", "kong"}, {"higress.jsonl", "higress"}, {"apisix.jsonl", "apisix"}, {"helicone.jsonl", "helicone"},
+	{"bedrock.jsonl", "bedrock"}, {"cloudflare.jsonl", "cloudflare"}, {"databricks.jsonl", "databricks"},
+}
+
 // TestDecodersGolden pins the canonical record of every fixture: the rows and the prompts as decoded.
 func TestDecodersGolden(t *testing.T) {
-	for name, format := range map[string]string{"litellm.jsonl": "litellm", "otlp.json": "otlp-json"} {
-		t.Run(format, func(t *testing.T) {
+	for _, f := range fixtures {
+		name, format := f.file, f.format
+		t.Run(name, func(t *testing.T) {
 			data, err := os.ReadFile(filepath.Join("testdata", name))
 			if err != nil {
 				t.Fatal(err)

@@ -38,25 +38,29 @@ func readGenAIPrompt(a attributes, p *prompt.Prompt) error {
 	if err := readGenAISystem(a.json("gen_ai.system_instructions"), p); err != nil {
 		return err
 	}
-	switch {
-	case isString(raw):
-		t, err := textOrJSON(raw)
-		if err != nil {
-			return err
-		}
-		p.Messages = append(p.Messages, plainMessage(t))
-	default:
-		var list []genAIMessage
-		if err := json.Unmarshal(raw, &list); err != nil {
-			return err
-		}
-		for i := range list {
-			if err := list[i].appendTo(p); err != nil {
-				return err
-			}
-		}
+	if err := readGenAIMessages(raw, p); err != nil {
+		return err
 	}
 	return readOpenAITools(a.json("gen_ai.tool.definitions"), p)
+}
+
+// readGenAIMessages appends a text, or a list of messages.
+func readGenAIMessages(raw json.RawMessage, p *prompt.Prompt) error {
+	if isString(raw) {
+		t, err := textOrJSON(raw)
+		p.Messages = append(p.Messages, plainMessage(t))
+		return err
+	}
+	var list []genAIMessage
+	if err := json.Unmarshal(raw, &list); err != nil {
+		return err
+	}
+	for i := range list {
+		if err := list[i].appendTo(p); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // readGenAISystem reads the instructions, a list of parts or plain text, as a leading system message.

@@ -45,7 +45,7 @@ func (w *worker) records(r *Record) error {
 	defer func() {
 		for i := range items {
 			if items[i].rec != nil {
-				items[i].rec.prompt.Clear()
+				items[i].rec.clear()
 			}
 		}
 	}()
@@ -90,7 +90,7 @@ func (w *worker) bury(r *Record, index int32, reason string, raw []byte) {
 	w.seg.facts.Dead[reason]++
 	w.seg.dead = append(w.seg.dead, DeadLetter{
 		Topic: w.id.topic, Generation: int32(w.id.generation), Partition: w.id.partition, Offset: r.Offset,
-		Index: index, Reason: reason, Gateway: w.opts.Format, SizeBytesLog2: sizeBucket(size), Fingerprint: fingerprint,
+		Index: index, Reason: reason, Gateway: w.opts.gateway(), SizeBytesLog2: sizeBucket(size), Fingerprint: fingerprint,
 	})
 }
 

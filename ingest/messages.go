@@ -28,6 +28,7 @@ type openAIFunction struct {
 	Arguments   json.RawMessage `json:"arguments"`
 	Description text            `json:"description"`
 	Parameters  json.RawMessage `json:"parameters"`
+	InputSchema json.RawMessage `json:"input_schema"` // Anthropic
 }
 
 // openAIPart is a part of a message's content. Media fields are read for their bytes only.
@@ -35,6 +36,7 @@ type openAIPart struct {
 	Type       text            `json:"type"`
 	Text       text            `json:"text"`
 	ImageURL   json.RawMessage `json:"image_url"`
+	Source     json.RawMessage `json:"source"` // Anthropic
 	InputAudio struct {
 		Data text `json:"data"`
 	} `json:"input_audio"`
@@ -45,6 +47,11 @@ type openAIPart struct {
 
 type openAITool struct {
 	Function *openAIFunction `json:"function"`
+	ToolSpec *struct {       // Bedrock
+		Name        text            `json:"name"`
+		Description text            `json:"description"`
+		InputSchema json.RawMessage `json:"inputSchema"`
+	} `json:"toolSpec"`
 	openAIFunction
 }
 
@@ -161,14 +168,17 @@ func openAIParts(raw json.RawMessage) ([]prompt.Part, error) {
 // part reads o, whose bytes are raw. A part of an unknown type counts with all its JSON, so that two different
 // ones never look alike.
 func (o *openAIPart) part(raw []byte) prompt.Part {
-	switch string(o.Type) {
-	case "text", "input_text", "output_text", "":
+	switch kind := string(o.Type); {
+	case kind == "text", kind == "input_text", kind == "output_text", kind == "" && len(o.Text) > 0:
 		return prompt.Part{Kind: prompt.Text, Text: o.Text}
-	case "image_url", "input_image", "image":
+	case kind == "image_url", kind == "input_image", kind == "image":
+		if present(o.Source) {
+			return prompt.Part{Kind: prompt.Image, Text: sourceBytes(o.Source)}
+		}
 		return prompt.Part{Kind: prompt.Image, Text: imageBytes(o.ImageURL)}
-	case "input_audio":
+	case kind == "input_audio":
 		return prompt.Part{Kind: prompt.Audio, Text: mediaBytes(o.InputAudio.Data)}
-	case "file", "input_file":
+	case kind == "file", kind == "input_file":
 		return prompt.Part{Kind: prompt.File, Text: mediaBytes(o.File.Data)}
 	}
 	return prompt.Part{Kind: prompt.Other, Text: bytes.Clone(raw)}
@@ -201,6 +211,17 @@ func dataURI(b []byte) []byte {
 	return mediaBytes(b)
 }
 
+// sourceBytes returns the data of Anthropic's source object, nil when it is a link or a placeholder.
+func sourceBytes(raw json.RawMessage) []byte {
+	var source struct {
+		Data text `json:"data"`
+	}
+	if json.Unmarshal(raw, &source) != nil {
+		return nil
+	}
+	return mediaBytes(source.Data)
+}
+
 // mediaBytes returns b unless a gateway put a placeholder in the place of the bytes.
 func mediaBytes(b []byte) []byte {
 	if len(b) == 0 || damageOf(b) != "" {
@@ -231,6 +252,12 @@ func readOpenAITools(raw json.RawMessage, p *prompt.Prompt) error {
 		if t.Function != nil {
 			f = *t.Function
 		}
+		if s := t.ToolSpec; s != nil {
+			f = openAIFunction{Name: s.Name, Description: s.Description, Parameters: s.InputSchema}
+		}
+		if !present(f.Parameters) {
+			f.Parameters = f.InputSchema
+		}
 		p.Tools = append(p.Tools, prompt.Tool{
 			Name: string(f.Name), Description: f.Description, Parameters: bytes.Clone(f.Parameters),
 		})
@@ -249,7 +276,8 @@ func textOrJSON(raw json.RawMessage) ([]byte, error) {
 	if t, ok := jsonscan.Unquote(raw); ok {
 		return t, nil
 	}
-	var t text
-	err := json.Unmarshal(raw, &t)
-	return t, err
+	if len(raw) < 2 {
+		return nil, errValue
+	}
+	return unquote(raw[1 : len(raw)-1]), nil // it has been checked with what it is part of
 }

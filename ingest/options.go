@@ -17,7 +17,8 @@ type Anonymizer interface {
 	// Token gives one letter, "_" and 13 lower-case base32 characters. Kinds: tenant, session, request, model,
 	// topic, clock, record.
 	Token(kind string, value []byte) string
-	// Key gives a keyed 63-bit id of the parts. Kinds: request, record, unique.
+	// Key gives a keyed 63-bit id of the parts. Kinds: request, record, unique, and
+	// prehash for block ids that came hashed.
 	Key(kind string, parts ...[]byte) int64
 	// Blocks appends the chained ids of all full 16-token blocks of p and, when there is a partial tail, its
 	// id; tokens is the anonymizer's own count. Of a prompt that was not logged whole it gives and counts only
@@ -30,7 +31,9 @@ const blockSize = 16
 
 // Options of [Run].
 type Options struct {
-	Format     string         // litellm | otlp-json
+	Format     string         // one of [Formats], or FormatMapped with a Mapping
+	Mapping    *Mapping       // nil = Format is native or shipped
+	ValueCodec string         // wrapping of message values, one of the Codec… constants; "" = auto
 	Lake       string         // folder of the lake; made when missing
 	Anonymizer Anonymizer     // required: no key, no run
 	Footer     schemas.Footer // epoch, tokenizer and tool version; block size "" means 16
@@ -62,16 +65,14 @@ type Progress struct {
 	Behind  int64 // offsets left to the marks; -1 when not known
 }
 
-// Formats lists the decoders.
-func Formats() []string { return []string{"litellm", "otlp-json"} }
-
 // Validate reports every fault of o.
 func (o *Options) Validate() error {
 	var errs []error
 	add := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	if decoderOf(o.Format) == nil {
-		add("format %q is not one of %s", o.Format, strings.Join(Formats(), ", "))
+	if o.decoder() == nil || (o.Format == FormatMapped) != (o.Mapping != nil) {
+		errs = append(errs, unknownFormat(o.Format))
 	}
+	errs = append(errs, checkCodec(o.ValueCodec))
 	if o.Lake == "" {
 		add("lake folder is missing")
 	}

@@ -10,64 +10,89 @@ import (
 	"tailgate/schemas"
 )
 
-// otlpTraces is an ExportTraceServiceRequest in OTLP's JSON encoding.
-type otlpTraces struct {
-	Resources []struct {
-		Resource struct {
-			Attributes []keyValue `json:"attributes"`
-		} `json:"resource"`
-		Scopes []struct {
-			Spans []otlpSpan `json:"spans"`
-		} `json:"scopeSpans"`
-	} `json:"resourceSpans"`
+// otlpExport is an export of traces, of logs, or (in a file) of both, in OTLP's JSON encoding.
+type otlpExport struct {
+	Traces []otlpResourceSpans `json:"resourceSpans"`
+	Logs   []otlpResourceLogs  `json:"resourceLogs"`
+}
+
+type otlpResource struct {
+	Attributes []keyValue `json:"attributes"`
+}
+
+type otlpResourceSpans struct {
+	Resource otlpResource     `json:"resource"`
+	Scopes   []otlpScopeSpans `json:"scopeSpans"`
+}
+
+type otlpScopeSpans struct {
+	Spans []otlpSpan `json:"spans"`
 }
 
 type otlpSpan struct {
-	TraceID    text       `json:"traceId"`
-	SpanID     text       `json:"spanId"`
-	Parent     text       `json:"parentSpanId"`
+	TraceID    text        `json:"traceId"`
+	SpanID     text        `json:"spanId"`
+	Parent     text        `json:"parentSpanId"`
+	State      text        `json:"traceState"`
+	Name       text        `json:"name"`
+	Start      label       `json:"startTimeUnixNano"`
+	End        label       `json:"endTimeUnixNano"`
+	Attributes []keyValue  `json:"attributes"`
+	Events     []otlpEvent `json:"events"`
+	Status     otlpStatus  `json:"status"`
+}
+
+type otlpEvent struct {
 	Name       text       `json:"name"`
-	Start      label      `json:"startTimeUnixNano"`
-	End        label      `json:"endTimeUnixNano"`
 	Attributes []keyValue `json:"attributes"`
-	Events     []struct {
-		Name       text       `json:"name"`
-		Attributes []keyValue `json:"attributes"`
-	} `json:"events"`
-	Status struct {
-		Code label `json:"code"` // 2 or STATUS_CODE_ERROR = error
-	} `json:"status"`
 }
 
-// genAIDetails is the event that carries the content attributes where the span does not.
-const genAIDetails = "gen_ai.client.inference.operation.details"
+type otlpStatus struct {
+	Code label `json:"code"` // 2 or STATUS_CODE_ERROR = error
+}
 
-// genAIOps maps gen_ai.operation.name to operations; every other one is not a generation.
+// otlpView says which spans of an export count.
+type otlpView struct {
+	generations   bool // spans of the GenAI and OpenInference conventions, and content events
+	openInference bool // only those of OpenInference
+	engine        bool // the engine's own spans
+}
+
+// genAIOps maps gen_ai.operation.name, and llm.request.type of before, to operations; every other one is not a
+// generation.
 var genAIOps = map[string]string{
-	"chat": schemas.OpChat, "generate_content": schemas.OpChat, "text_completion": schemas.OpCompletion,
+	"chat": schemas.OpChat, "generate_content": schemas.OpChat,
+	"text_completion": schemas.OpCompletion, "completion": schemas.OpCompletion,
 }
 
-// decodeOTLP reads the spans of one export. Several layers of one call may report it: of nested generation
-// spans only the outermost counts, and the engine's own span is skipped.
-func decodeOTLP(raw []byte) []item {
-	var t otlpTraces
-	if err := json.Unmarshal(raw, &t); err != nil {
-		return []item{{dead: DeadBadField, raw: raw}}
+// decodeOTLPJSON reads one export. Several layers of one call may report it: of nested generation spans only
+// the outermost counts, and the engine's own span is skipped.
+func decodeOTLPJSON(view otlpView) func(raw []byte) []item {
+	return func(raw []byte) []item {
+		var e otlpExport
+		if err := json.Unmarshal(raw, &e); err != nil {
+			return []item{{dead: DeadBadField, raw: raw}}
+		}
+		if e.Traces == nil && e.Logs == nil {
+			return []item{{dead: DeadLayout, raw: raw}}
+		}
+		return e.items(view, raw)
 	}
-	if t.Resources == nil {
-		return []item{{dead: DeadLayout, raw: raw}}
-	}
-	generations := t.generations()
+}
+
+func (e *otlpExport) items(view otlpView, raw []byte) []item {
+	generations := e.generations(view)
 	var items []item
-	for _, r := range t.Resources {
+	for i := range e.Traces {
 		resource := attributes{}
-		resource.add(r.Resource.Attributes)
-		for _, scope := range r.Scopes {
-			for i := range scope.Spans {
-				items = append(items, scope.Spans[i].item(resource, generations, raw))
+		resource.add(e.Traces[i].Resource.Attributes)
+		for _, scope := range e.Traces[i].Scopes {
+			for j := range scope.Spans {
+				items = append(items, scope.Spans[j].item(view, resource, generations, raw))
 			}
 		}
 	}
+	items = append(items, e.logItems(view, generations, raw)...)
 	if len(items) == 0 {
 		return []item{{skip: SkipEmpty}}
 	}
@@ -75,14 +100,14 @@ func decodeOTLP(raw []byte) []item {
 }
 
 // generations lists the trace and span ids of the generation spans of one export.
-func (t *otlpTraces) generations() map[string]bool {
+func (e *otlpExport) generations(view otlpView) map[string]bool {
 	ids := map[string]bool{}
-	for _, r := range t.Resources {
+	for _, r := range e.Traces {
 		for _, scope := range r.Scopes {
 			for i := range scope.Spans {
 				s := &scope.Spans[i]
-				if genAIOps[string(s.attributes().text("gen_ai.operation.name"))] != "" {
-					ids[string(s.TraceID)+":"+string(s.SpanID)] = true
+				if spanOp(s.attributes(), view) != "" {
+					ids[string(spanKey(s.TraceID, s.SpanID))] = true
 				}
 			}
 		}
@@ -90,6 +115,29 @@ func (t *otlpTraces) generations() map[string]bool {
 	return ids
 }
 
+// spanKey names a span; nil when one of its ids is missing.
+func spanKey(trace, span []byte) []byte {
+	if len(trace) == 0 || len(span) == 0 {
+		return nil
+	}
+	return bytes.ToLower(bytes.Join([][]byte{trace, span}, []byte{':'}))
+}
+
+// spanOp returns the operation of a generation span, "" for any other span.
+func spanOp(a attributes, view otlpView) string {
+	if string(a.text("openinference.span.kind")) == "LLM" {
+		if len(a.indexed("llm.prompts")) > 0 {
+			return schemas.OpCompletion
+		}
+		return schemas.OpChat
+	}
+	if view.openInference {
+		return ""
+	}
+	return genAIOps[string(a.text("gen_ai.operation.name", "llm.request.type"))]
+}
+
+// attributes are those of the span, over those of the event that carries the content where the span does not.
 func (s *otlpSpan) attributes() attributes {
 	a := attributes{}
 	for i := range s.Events {
@@ -101,26 +149,36 @@ func (s *otlpSpan) attributes() attributes {
 	return a
 }
 
-func (s *otlpSpan) item(resource attributes, generations map[string]bool, raw []byte) item {
+func (s *otlpSpan) item(view otlpView, resource attributes, generations map[string]bool, raw []byte) item {
 	a := s.attributes()
-	op := genAIOps[string(a.text("gen_ai.operation.name"))]
-	switch {
-	case op == "" && (string(s.Name) == "llm_request" || a["gen_ai.latency.e2e"] != nil):
-		return item{skip: SkipEngineSpan}
-	case op == "":
-		return item{skip: SkipNotGeneration}
-	case len(s.Parent) > 0 && generations[string(s.TraceID)+":"+string(s.Parent)]:
-		return item{skip: SkipNested}
+	isEngine := string(s.Name) == "llm_request" || a["gen_ai.latency.e2e"] != nil
+	var rec *record
+	var reason string
+	if view.engine {
+		if !isEngine {
+			return item{skip: SkipNotGeneration}
+		}
+		rec, reason = s.engineRecord(a, resource)
+	} else {
+		op := spanOp(a, view)
+		switch {
+		case op == "" && isEngine:
+			return item{skip: SkipEngineSpan}
+		case op == "":
+			return item{skip: SkipNotGeneration}
+		case generations[string(spanKey(s.TraceID, s.Parent))]:
+			return item{skip: SkipNested}
+		}
+		rec, reason = s.record(op, a, resource)
 	}
-	rec, reason := s.record(op, a, resource)
 	if reason != "" {
 		return item{dead: reason, raw: raw}
 	}
 	return item{rec: rec, raw: raw}
 }
 
-// record maps a generation span; reason is a dead letter's when it cannot.
-func (s *otlpSpan) record(op string, a, resource attributes) (rec *record, reason string) {
+// begin makes a record with the times and names that all spans have.
+func (s *otlpSpan) begin(a, resource attributes) (rec *record, reason string) {
 	if len(s.Start) == 0 {
 		return nil, DeadMissingTime
 	}
@@ -128,81 +186,97 @@ func (s *otlpSpan) record(op string, a, resource attributes) (rec *record, reaso
 	if !ok {
 		return nil, DeadBadTime
 	}
-	model, served := a.text("gen_ai.request.model"), a.text("gen_ai.response.model")
-	rec = &record{
-		arrived: start, resolutionUs: 1, op: op,
-		session: a.text("gen_ai.conversation.id", "session.id"),
-		tenant:  firstOf(a.text("tenant.id", "organization.id"), resource.text("tenant.id", "organization.id")),
-		clock:   resource.text("service.instance.id", "k8s.pod.name", "host.name", "service.name"),
-		model:   string(firstOf(model, served)),
-		route:   a.text("http.route", "url.path"),
-		stream:  a.flag("gen_ai.request.stream"),
-	}
-	if len(s.TraceID) > 0 && len(s.SpanID) > 0 {
-		rec.requestID = bytes.Join([][]byte{s.TraceID, s.SpanID}, []byte{':'})
-	}
-	if rec.stream == nil {
-		rec.stream = new(false) // the convention: absent means not streamed
-	}
-	rec.prompt.Model = string(firstOf(served, model))
+	rec = &record{arrived: start, resolutionUs: 1, requestID: spanKey(s.TraceID, s.SpanID)}
 	if end, ok := nanosToTime(s.End); ok && !end.Before(start) {
 		rec.duration = new(end.Sub(start))
 	}
-	if t := a.number("gen_ai.response.time_to_first_chunk"); t.set && t.v > 0 && t.v < math.MaxInt32 {
-		rec.ttft = new(time.Duration(t.v * 1e9))
-		rec.stream = new(true)
+	if n, ok, err := a.number("http.request.resend_count").tokens(); ok && err == nil {
+		rec.attempt, rec.parent = int32(n), spanKey(s.TraceID, s.Parent)
 	}
-	if err := readGenAIPrompt(a, &rec.prompt); err != nil {
+	rec.sampled = sampledShare(s.State, a)
+	identify(rec, a, resource)
+	return rec, ""
+}
+
+// identify reads who asked, and which instance logged it.
+func identify(rec *record, a, resource attributes) {
+	rec.session = a.text("gen_ai.conversation.id", "session.id")
+	rec.tenant = firstOf(a.text("tenant.id", "organization.id"), resource.text("tenant.id", "organization.id"))
+	rec.clock = resource.text("service.instance.id", "k8s.pod.name", "host.name", "service.name")
+	rec.route = a.text("http.route", "url.path")
+}
+
+// record maps a generation span; reason is a dead letter's when it cannot.
+func (s *otlpSpan) record(op string, a, resource attributes) (rec *record, reason string) {
+	rec, reason = s.begin(a, resource)
+	if reason != "" {
+		return nil, reason
+	}
+	rec.op = op
+	answer, err := s.content(a, &rec.prompt)
+	if err != nil {
 		rec.prompt.Clear()
 		return nil, DeadBadField
 	}
-	judge(&rec.prompt)
+	generation(rec, a, answer)
 	s.outcome(rec, a)
-	if !spanTokens(rec, a) {
+	if !spanTokens(rec, a, answer) {
 		rec.prompt.Clear()
 		return nil, DeadBadTokens
 	}
 	return rec, ""
 }
 
-func (s *otlpSpan) outcome(rec *record, a attributes) {
-	code := httpCode(a.text("http.response.status_code"))
-	class := a.text("error.type")
-	failed := string(s.Status.Code) == "2" || string(s.Status.Code) == "STATUS_CODE_ERROR" || len(class) > 0
-	o := outcome{status: schemas.StatusOK, http: int32(code), reached: true}
-	if failed || code >= 400 {
-		if code == 0 {
-			code = httpCode(class)
-		}
-		o = failure(code, class)
+// generation fills what spans and events of a generation have in common, once the prompt has been read.
+func generation(rec *record, a attributes, answer answerState) {
+	asked := a.text("gen_ai.request.model", "llm.request.model_name", "llm.model_name")
+	served := a.text("gen_ai.response.model", "llm.response.model_name", "llm.model_name")
+	rec.model = string(firstOf(asked, served))
+	rec.prompt.Model = string(firstOf(served, asked))
+	judge(&rec.prompt)
+	rec.stream = a.flag("gen_ai.request.stream")
+	if rec.stream == nil {
+		rec.stream = a.flag("llm.is_streaming")
 	}
-	rec.status, rec.httpStatus, rec.reached = o.status, o.http, o.reached
+	if rec.stream == nil {
+		rec.stream = invocationStream(a)
+	}
+	if rec.stream == nil {
+		rec.stream = new(false) // the convention: absent means not streamed
+	}
+	if t := a.number("gen_ai.response.time_to_first_chunk"); t.set && t.v > 0 && t.v < math.MaxInt32 {
+		rec.ttft = new(time.Duration(t.v * 1e9))
+		rec.stream = new(true)
+	}
+	rec.answer = answer.text
 }
 
-// spanTokens reads the usage; the convention's input count includes the cached part. It returns false when a
+// invocationStream looks for "stream" in OpenInference's copy of the request's parameters.
+func invocationStream(a attributes) *bool {
+	var p struct {
+		Stream flag `json:"stream"`
+	}
+	if raw := a.json("llm.invocation_parameters"); len(raw) == 0 || json.Unmarshal(raw, &p) != nil {
+		return nil
+	}
+	return p.Stream.v
+}
+
+func (s *otlpSpan) outcome(rec *record, a attributes) {
+	failed := string(s.Status.Code) == "2" || string(s.Status.Code) == "STATUS_CODE_ERROR"
+	settleOutcome(rec, httpCode(a.text("http.response.status_code")), a.text("error.type"), failed)
+}
+
+// spanTokens reads the usage; the conventions' input count includes the cached part. It returns false when a
 // count is no count.
-func spanTokens(rec *record, a attributes) bool {
-	in, _, err1 := a.number("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens").tokens()
-	out, outSet, err2 := a.number("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens").tokens()
-	cached, cachedSet, err3 := a.number("gen_ai.usage.cache_read.input_tokens").tokens()
-	reasoning, reasoningSet, err4 := a.number("gen_ai.usage.reasoning.output_tokens").tokens()
-	if err1 != nil || err2 != nil || err3 != nil || err4 != nil {
-		return false
-	}
-	rec.in, rec.out, rec.cached, rec.reasoning = absent(), absent(), absent(), absent()
-	if in > 0 {
-		rec.in = counted(in, schemas.TokensProvider)
-	}
-	if out > 0 || outSet && rec.status == schemas.StatusOK && !holdsText(a.json("gen_ai.output.messages")) {
-		rec.out = counted(out, schemas.TokensProvider)
-	}
-	if cachedSet && in > 0 {
-		rec.cached = counted(cached, schemas.TokensProvider)
-	}
-	if reasoningSet && out > 0 {
-		rec.reasoning = counted(reasoning, schemas.TokensProvider)
-	}
-	return true
+func spanTokens(rec *record, a attributes, answer answerState) bool {
+	return usage{
+		in:        a.number("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", "llm.token_count.prompt", "llm.usage.prompt_tokens"),
+		out:       a.number("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens", "llm.token_count.completion", "llm.usage.completion_tokens"),
+		cached:    a.number("gen_ai.usage.cache_read.input_tokens", "llm.token_count.prompt_details.cache_read"),
+		reasoning: a.number("gen_ai.usage.reasoning.output_tokens", "llm.token_count.completion_details.reasoning"),
+		source:    schemas.TokensProvider, emptyUnlessText: true,
+	}.settle(rec, answer)
 }
 
 // nanosToTime reads unix nanoseconds, which come as a string or as a number.

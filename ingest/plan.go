@@ -80,7 +80,7 @@ func (r *runner) planPartition(p Partition, id logID) (*worker, error) {
 		return nil, err
 	}
 	w := &worker{
-		src: r.src, opts: r.opts, part: p, id: id, rows: newRowMaker(r.opts), decode: decoderOf(r.opts.Format),
+		src: r.src, opts: r.opts, part: p, id: id, rows: newRowMaker(r.opts), decode: r.opts.decoder(),
 		meter: &r.meter, pos: p.First, logFirst: -1,
 	}
 	if p.Note != "" {
@@ -165,7 +165,7 @@ func (r *runner) checkFormat(ctx context.Context) []error {
 		}
 		if t.name != "" {
 			errs = append(errs, fault.Mark(fmt.Errorf("reading %s: none of its first %d records is of format %s (%s)",
-				t.name, sum(t.dead), r.opts.Format, reasonsText(t.dead)), fault.Failure, "is --format right?"))
+				t.name, sum(t.dead), r.opts.gateway(), reasonsText(t.dead)), fault.Failure, "is --format right?"))
 			t.name = "" // once per topic
 		}
 	}

@@ -39,20 +39,50 @@ func plant(v any, path string, canaries *[]string) any {
 		}
 		return v
 	case string:
-		// Enumerations that steer the decoders stay as they are.
-		for _, keep := range []string{".status", ".type", ".call_type", ".error_code", ".startTime", ".startTimeUnixNano", ".endTimeUnixNano", ".key", ".intValue", ".role"} {
-			if strings.HasSuffix(path, keep) || v == "chat" {
-				return v
+		if steers(path, v) {
+			return v
+		}
+		var inner any
+		if strings.ContainsAny(v[:min(len(v), 1)], "[{") && json.Unmarshal([]byte(v), &inner) == nil {
+			planted, err := json.Marshal(plant(inner, path, canaries)) // JSON in a string stays JSON
+			if err != nil {
+				panic(err)
 			}
+			return string(planted)
 		}
 		c := canary(len(*canaries))
 		*canaries = append(*canaries, c)
-		if strings.HasPrefix(v, "[{") || strings.HasPrefix(v, "{\"") { // JSON in a string stays JSON
-			return strings.ReplaceAll(v, "lamp", c)
-		}
 		return v + c
 	}
 	return v
+}
+
+// steering are the fields whose values the decoders compare with names of their own.
+var steering = []string{
+	".status", ".type", ".call_type", ".error_code", ".key", ".role", ".cache_hit", ".traceState", ".response_flags",
+	".x-envoy-origin-path", ".route", ".path", ".uri", ".source", ".response_type", ".operation", ".Endpoint", ".schemaType",
+	".traceId", ".spanId", ".parentSpanId",
+}
+
+// steers tells whether a decoder must find the value as it is: an enumeration, a number, a time.
+func steers(path, v string) bool {
+	for _, keep := range steering {
+		if strings.HasSuffix(path, keep) {
+			return true
+		}
+	}
+	return v == "chat" || v == "LLM" || v == "llm_request" || strings.HasPrefix(v, "gen_ai.") || strings.HasPrefix(v, "data:") ||
+		v != "" && strings.Trim(v, "0123456789.-:TZ ") == ""
+}
+
+// plantBinary puts canaries in the place of texts of a fixture that is no JSON, without changing their length.
+func plantBinary(data []byte, canaries *[]string) []byte {
+	for _, text := range []string{"You keep the fictional lighthouse log.", "Was the lamp lit at nine?", "It was lit until the storm and then"} {
+		c := canary(len(*canaries))
+		*canaries = append(*canaries, c)
+		data = bytes.ReplaceAll(data, []byte(text), []byte(c+strings.Repeat("x", len(text)-len(c))))
+	}
+	return data
 }
 
 func canary(i int) string { return fmt.Sprintf("Canary%04dWren%08x", i, i*2654435761) }
@@ -73,14 +103,19 @@ func variants(c string) [][]byte {
 // TestNoTextIsWritten plants canaries in every string and key of the fixtures, in broken records, in the topic
 // and in paths, and looks for them in all bytes that were written or said, Parquet pages decompressed.
 func TestNoTextIsWritten(t *testing.T) {
-	for name, format := range map[string]string{"litellm.jsonl": "litellm", "otlp.json": "otlp-json"} {
-		t.Run(format, func(t *testing.T) {
+	for _, f := range fixtures {
+		name, format := f.file, f.format
+		t.Run(name, func(t *testing.T) {
 			data, err := os.ReadFile(filepath.Join("testdata", name))
 			if err != nil {
 				t.Fatal(err)
 			}
 			var canaries []string
 			var recs []ingest.Record
+			if strings.HasSuffix(name, ".binpb") {
+				recs = append(recs, message(0, plantBinary(data, &canaries)))
+				data = nil
+			}
 			for dec := json.NewDecoder(bytes.NewReader(data)); dec.More(); {
 				var v any
 				if err := dec.Decode(&v); err != nil {
@@ -107,7 +142,7 @@ func TestNoTextIsWritten(t *testing.T) {
 			var said bytes.Buffer
 			o.Logger = slog.New(slog.NewTextHandler(&said, &slog.HandlerOptions{Level: slog.LevelDebug}))
 			report := run(t, src, o)
-			if report.Total.Rows < 5 || report.Total.DeadMessages < 4 {
+			if report.Total.Rows < 3 || report.Total.DeadMessages != 5 {
 				t.Fatalf("the fixtures were not read: %+v", report.Total)
 			}
 			for _, day := range must(ingest.Days(o.Lake)) {
@@ -120,6 +155,15 @@ func TestNoTextIsWritten(t *testing.T) {
 			}
 			report.WriteText(&said)
 			json.NewEncoder(&said).Encode(report)
+			in, err := ingest.Inspect(t.Context(), src, ingest.InspectOptions{Format: format, Classes: ingest.DefaultClasses()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			in.WriteText(&said)
+			json.NewEncoder(&said).Encode(in)
+			if d, err := ingest.DetectFormat(t.Context(), src, 0); err != nil {
+				fmt.Fprintln(&said, d, err)
+			}
 			written := everything(t, o.Lake)
 			for _, c := range canaries {
 				for _, v := range variants(c) {

@@ -14,6 +14,9 @@ func (m *rowMaker) hash(row *schemas.Request, rec *record, at place) error {
 	switch row.PromptState {
 	case schemas.PromptAbsent, schemas.PromptEncrypted, schemas.PromptExternal:
 		return nil
+	case schemas.PromptPrehashed:
+		m.rekey(row, rec, at)
+		return nil
 	}
 	ids, tokens, err := m.anon.Blocks(m.scratch[:0], &rec.prompt)
 	if err != nil {
@@ -31,6 +34,24 @@ func (m *rowMaker) hash(row *schemas.Request, rec *record, at place) error {
 	}
 	row.HashIDs = m.reconcile(ids, tokens, int(*row.InputTokens), at)
 	return nil
+}
+
+// rekey puts ids that the gateway hashed under our key, so that they cannot be joined with its own log. Only
+// blocks of 16 tokens fit the lake; with any other size, or without the prompt's length, hash_ids stays null:
+// a prompt of which nothing is known, and countable as prehashed rows without ids. The gateway counted with a
+// tokenizer of its own and hashed the last, partial block too, so that last id never stays.
+func (m *rowMaker) rekey(row *schemas.Request, rec *record, at place) {
+	if rec.hashes.block != blockSize || row.InputTokens == nil {
+		return
+	}
+	engine := int(*row.InputTokens)
+	full := max(len(rec.hashes.ids)-1, 0)
+	ids := make([]int64, full)
+	for i := range ids {
+		ids[i] = m.anon.Key("prehash", []byte(rec.prompt.Model), rec.hashes.ids[i])
+	}
+	row.Reconciled = compare(full*blockSize, engine)
+	row.HashIDs = m.reconcile(ids, full*blockSize, engine, at)
 }
 
 // compare says what becomes of our tokens to reach the engine's count.

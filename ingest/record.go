@@ -12,9 +12,14 @@ type record struct {
 	requestID, session, tenant, clock []byte
 
 	arrived      time.Time
+	quality      string // of arrived, a Time… constant; "" = start
 	resolutionUs int64
 	duration     *time.Duration
 	ttft         *time.Duration
+
+	attempt int32   // 0 = first
+	parent  []byte  // what the attempts of one request have in common, where the log tells
+	sampled float64 // share of requests that were logged; 0 = all
 
 	op         string
 	status     string
@@ -27,6 +32,8 @@ type record struct {
 	route  []byte
 	tags   [][]byte
 	prompt prompt.Prompt // Model is the served one
+	hashes prehashed     // instead of a text
+	answer []byte        // text of an answer whose length nobody counted; only its length is used
 
 	in, out, cached, reasoning count
 
@@ -76,15 +83,16 @@ type item struct {
 // hold until its next call. A decoder belongs to one worker.
 type decoder func(value []byte) []item
 
-// decoderOf returns the decoder of a format, nil when there is none.
-func decoderOf(format string) decoder {
-	switch format {
-	case "litellm":
-		return newLiteLLMScanner().decode
-	case "otlp-json":
-		return func(v []byte) []item { return decodeEach(v, decodeOTLP) }
-	}
-	return nil
+// clear zeroes every text that rec holds.
+func (rec *record) clear() {
+	rec.prompt.Clear()
+	clear(rec.answer)
+}
+
+// prehashed are block ids that the gateway made in place of the text, and the size of their blocks in tokens.
+type prehashed struct {
+	ids   [][]byte
+	block int
 }
 
 // Plausible times of arrival. The lower end catches seconds that were read as milliseconds, the upper one the

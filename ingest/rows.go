@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"tailgate/prompt"
 	"tailgate/schemas"
 )
 
@@ -37,7 +38,7 @@ type rowMaker struct {
 }
 
 func newRowMaker(o *Options) *rowMaker {
-	m := &rowMaker{anon: o.Anonymizer, gateway: o.Format, classes: o.Classes, models: map[string]bool{}}
+	m := &rowMaker{anon: o.Anonymizer, gateway: o.gateway(), classes: o.Classes, models: map[string]bool{}}
 	for _, name := range o.Models {
 		m.models[name] = true
 	}
@@ -48,13 +49,14 @@ func newRowMaker(o *Options) *rowMaker {
 func (m *rowMaker) row(rec *record, at place) (schemas.Request, error) {
 	arrived := rec.arrived.Truncate(time.Microsecond)
 	row := schemas.Request{
-		ArrivedAt: arrived, TimeResolutionUs: rec.resolutionUs, TQuality: schemas.TimeStart,
+		ArrivedAt: arrived, TimeResolutionUs: rec.resolutionUs, TQuality: or(rec.quality, schemas.TimeStart),
 		RequestKey: m.requestKey(rec, arrived, at),
 		RequestID:  m.token("request", rec.requestID), ClockID: m.token("clock", rec.clock),
+		Attempt: rec.attempt, ParentRequestID: m.token("request", rec.parent),
 		Tenant: m.token("tenant", rec.tenant), Session: m.token("session", rec.session),
 		Model: m.model(rec.model), Gateway: m.gateway,
 		Op: rec.op, Status: rec.status, ReachedEngine: rec.reached, IsProbe: rec.probe,
-		SampledFraction: 1, Stream: rec.stream,
+		SampledFraction: or(rec.sampled, 1), Stream: rec.stream,
 		InputTokens: rec.in.n, InputTokensSource: rec.in.source,
 		OutputTokens: rec.out.n, OutputTokensSource: rec.out.source,
 		CachedTokens: rec.cached.n, CachedTokensSource: rec.cached.source,
@@ -70,6 +72,9 @@ func (m *rowMaker) row(rec *record, at place) (schemas.Request, error) {
 	if err := m.hash(&row, rec, at); err != nil {
 		return schemas.Request{}, err
 	}
+	if err := m.countAnswer(&row, rec); err != nil {
+		return schemas.Request{}, err
+	}
 	row.Class = new(m.classes.classify(rec, row.InputTokens))
 	return row, nil
 }
@@ -82,6 +87,20 @@ func (m *rowMaker) requestKey(rec *record, arrived time.Time, at place) int64 {
 	}
 	start := strconv.AppendInt(nil, arrived.UnixMicro(), 10)
 	return m.anon.Key("request", rec.requestID, rec.session, start)
+}
+
+// countAnswer counts the text of an answer that broke off before anybody told its length.
+func (m *rowMaker) countAnswer(row *schemas.Request, rec *record) error {
+	if row.OutputTokens != nil || row.Status != schemas.StatusCancelled || len(rec.answer) == 0 {
+		return nil
+	}
+	answer := prompt.Prompt{State: schemas.PromptFull, Intact: 1, Messages: []prompt.Message{plainMessage(rec.answer)}}
+	_, tokens, err := m.anon.Blocks(m.scratch[:0], &answer)
+	if err != nil {
+		return errHash
+	}
+	row.OutputTokens, row.OutputTokensSource = new(int32(tokens)), schemas.TokensTokenizer
+	return nil
 }
 
 func (m *rowMaker) token(kind string, value []byte) *string {

@@ -26,7 +26,7 @@ func failure(code int, class []byte) outcome {
 	switch {
 	case has("guardrail") || has("contentpolicy") || has("content_filter") || has("blocked"):
 		o.status, o.reached = schemas.StatusBlocked, false
-	case code == 429 || has("ratelimit") || has("rate_limit") || has("budgetexceeded"):
+	case code == 429 || has("ratelimit") || has("rate_limit") || has("throttl") || has("budgetexceeded"):
 		o.status, o.reached = schemas.StatusRateLimited, false
 	case code == 408 || code == 504 || has("timeout") || has("deadline"):
 		o.status = schemas.StatusTimeout
@@ -36,7 +36,8 @@ func failure(code int, class []byte) outcome {
 		o.status, o.reached = schemas.StatusClientError, false
 	case code >= 500 && code < 600:
 		o.status = schemas.StatusServerError
-	case has("badrequest") || has("authentication") || has("permission") || has("notfound") || has("invalid"):
+	case has("badrequest") || has("authentication") || has("permission") || has("notfound") || has("invalid") ||
+		has("validation") || has("accessdenied"):
 		o.status, o.reached = schemas.StatusClientError, false
 	case has("internal") || has("unavailable") || has("connection") || has("apierror"):
 		o.status = schemas.StatusServerError

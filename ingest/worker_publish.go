@@ -17,7 +17,7 @@ func (w *worker) flush(ctx context.Context) error {
 		w.drop()
 		return nil
 	}
-	seg.facts.LogStart, seg.facts.Format, seg.facts.Identity = w.part.First, w.opts.Format, w.identity
+	seg.facts.LogStart, seg.facts.Format, seg.facts.Identity = w.part.First, w.opts.gateway(), w.identity
 	err := w.publish(seg)
 	w.drop()
 	switch {

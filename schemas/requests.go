@@ -17,7 +17,7 @@ type Request struct {
 	TimeResolutionUs int64     `parquet:"time_resolution_us"`
 	TQuality         string    `parquet:"t_quality,dict"` // see Time… constants
 	ClockID          *string   `parquet:"clock_id,optional,dict"`
-	Gateway          string    `parquet:"gateway,dict"` // decoder name: litellm, otlp-json
+	Gateway          string    `parquet:"gateway,dict"` // decoder: litellm, kong, …, or mapped:<name>
 	Op               string    `parquet:"op,dict"`
 	Status           string    `parquet:"status,dict"`
 	HTTPStatus       *int32    `parquet:"http_status,optional"`

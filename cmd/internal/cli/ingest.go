@@ -19,6 +19,7 @@ import (
 // ingestFlags are the flags of `tailgate ingest`.
 type ingestFlags struct {
 	format, lake, keys, epoch, classes string
+	codec                              string
 	models                             []string
 	maxBad                             string
 	allowGap, acceptReset, asJSON      bool
@@ -39,7 +40,8 @@ a reset topic or a torn segment; 7 key missing or unsafe.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.ingest(cmd.Context(), args, &f) },
 	}
 	fl := cmd.Flags()
-	fl.StringVar(&f.format, "format", "", "layout of the records: litellm, otlp-json")
+	fl.StringVar(&f.format, "format", "", formatUsage)
+	fl.StringVar(&f.codec, "value-codec", ingest.CodecAuto, "compression inside message values: auto, none, gzip, zstd")
 	fl.StringVar(&f.lake, "out", "", "folder of the lake")
 	fl.StringVar(&f.keys, "keys", "", "folder of the keys (tailgate keys init)")
 	fl.StringVar(&f.epoch, "epoch", "auto", "epoch of the block key; auto takes the newest")
@@ -78,6 +80,15 @@ func (a *app) ingest(ctx context.Context, sources []string, f *ingestFlags) erro
 	if err != nil {
 		return err
 	}
+	if o.Format == ingest.FormatAuto {
+		found, err := ingest.DetectFormat(ctx, src, ingest.DefaultSample)
+		if err != nil {
+			return err
+		}
+		line.end()
+		a.note("format: %s", &found)
+		o.Format = found.Format
+	}
 	report, err := ingest.Run(ctx, src, *o)
 	line.end()
 	if report != nil {
@@ -99,23 +110,16 @@ func (f *ingestFlags) options() (*ingest.Options, error) {
 	if f.keys == "" {
 		errs = append(errs, errors.New("--keys is missing"))
 	}
-	if f.format == "" {
-		errs = append(errs, errors.New("--format is missing"))
-	}
+	format, mapping, err := parseFormat(f.format)
+	errs = append(errs, err)
 	maxBad, err := parseShare(f.maxBad)
 	if err != nil {
 		errs = append(errs, fmt.Errorf("--max-bad: %w", err))
 	}
-	o := &ingest.Options{Format: f.format, Lake: f.lake, Models: f.models, MaxBad: maxBad,
+	o := &ingest.Options{Format: format, Mapping: mapping, ValueCodec: f.codec, Lake: f.lake, Models: f.models, MaxBad: maxBad,
 		AllowGap: f.allowGap, AcceptReset: f.acceptReset, Group: f.group}
-	if f.classes != "" {
-		data, err := os.ReadFile(f.classes)
-		if err == nil {
-			o.Classes, err = ingest.ParseClasses(f.classes, data)
-		}
-		errs = append(errs, err)
-	}
-	return o, allFaults(errs...)
+	o.Classes, err = readClasses(f.classes)
+	return o, allFaults(append(errs, err)...)
 }
 
 func (a *app) openSource(ctx context.Context, sources []string) (ingest.Source, error) {
@@ -126,6 +130,18 @@ func (a *app) openSource(ctx context.Context, sources []string) (ingest.Source, 
 		return ingest.OpenKafka(ctx, sources[0], ingest.KafkaOptions{Logger: a.logger()})
 	}
 	return ingest.OpenFiles(sources, a.stdin)
+}
+
+// readClasses reads a rules file; "" gives nil.
+func readClasses(path string) (*ingest.ClassRules, error) {
+	if path == "" {
+		return nil, nil
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	return ingest.ParseClasses(path, data)
 }
 
 func loadKeys(dir, epoch string) (*anonymize.Keys, error) {

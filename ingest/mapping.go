@@ -1,0 +1,131 @@
+package ingest
+
+import (
+	"embed"
+	"encoding/json"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Mapping says where the fields of the canonical record are in the records of a gateway that has no decoder of
+// its own. [ParseMapping] reads one from a file.
+type Mapping struct {
+	name    string
+	records []step // nil = the message is the record, or a list of them
+	expect  []int  // slots that a record of this layout fills
+	paths   pathTree
+	slots   int
+	fields  map[string]*mapField
+
+	inputExcludesCache   bool
+	estimateWithoutInput bool
+	bodyLimit            int // length, in bytes, at which the gateway cuts the request; 0 = none
+}
+
+// Name is the mapping's name, which rows carry as their gateway.
+func (m *Mapping) Name() string { return m.name }
+
+// mapField is where one field comes from.
+type mapField struct {
+	slots      []int // the first that holds something wins
+	constant   json.RawMessage
+	unit       string
+	resolution int64 // of a time, in µs; 0 = as written
+	enum       []mapEnum
+	absent     []string // spellings that stand for nothing
+	source     string   // of a token count
+}
+
+// mapEnum replaces a value that matches a pattern.
+type mapEnum struct {
+	pattern string
+	value   json.RawMessage
+}
+
+//go:embed mappings/*.yaml
+var shippedFiles embed.FS
+
+// shippedNames are the mappings that come with the program, in the order in which they are listed.
+var shippedNames = []string{"kong", "higress", "apisix", "helicone", "bedrock", "cloudflare", "databricks"}
+
+// ShippedMappings lists the mappings that come with the program.
+func ShippedMappings() []string { return slices.Clone(shippedNames) }
+
+// ShippedMapping returns the text of a mapping that comes with the program, as a start for one's own; ok is
+// false when there is none of that name.
+func ShippedMapping(name string) (text []byte, ok bool) {
+	text, err := shippedFiles.ReadFile(path.Join("mappings", name+".yaml"))
+	return text, err == nil
+}
+
+// parsed holds each shipped mapping once it was asked for.
+var parsed sync.Map // name → *Mapping
+
+// shipped returns a shipped mapping, nil when there is none of that name.
+func shipped(name string) *Mapping {
+	if m, ok := parsed.Load(name); ok {
+		return m.(*Mapping)
+	}
+	data, ok := ShippedMapping(name)
+	if !ok || strings.ContainsAny(name, "./") {
+		return nil
+	}
+	m, err := ParseMapping(name+".yaml", data)
+	if err != nil {
+		return nil // a test parses them all
+	}
+	parsed.Store(name, m)
+	return m
+}
+
+// decode reads a message.
+func (m *Mapping) decode(value []byte) []item {
+	if m.records == nil {
+		return decodeEach(value, m.one)
+	}
+	return decodeEach(value, func(raw []byte) []item {
+		var inner [][]byte
+		defer func() {
+			for _, b := range inner {
+				clear(b)
+			}
+		}()
+		found := unfold(raw, m.records, &inner)
+		if found == nil {
+			return []item{{dead: DeadLayout, raw: raw}}
+		}
+		var items []item
+		for _, r := range found {
+			got := m.one(r)
+			for i := range got {
+				got[i].raw = raw // r may be a copy that is cleared
+			}
+			items = append(items, got...)
+		}
+		return items
+	})
+}
+
+// one maps one record, which is valid JSON.
+func (m *Mapping) one(raw []byte) []item {
+	if len(raw) == 0 || raw[0] != '{' {
+		return []item{{dead: DeadLayout, raw: raw}}
+	}
+	c := capture{values: make([]json.RawMessage, m.slots)}
+	defer c.clear()
+	m.paths.walk(raw, &c)
+	for _, s := range m.expect {
+		if c.values[s] == nil {
+			return []item{{dead: DeadLayout, raw: raw}}
+		}
+	}
+	r := mapReader{m: m, c: &c}
+	rec := r.record()
+	if r.reason != "" {
+		rec.clear()
+		return []item{{dead: r.reason, raw: raw}}
+	}
+	return []item{{rec: rec, raw: raw}}
+}
