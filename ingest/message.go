@@ -31,6 +31,9 @@ func (w *worker) message(r *Record) error {
 	default:
 		facts.SkippedMessages++
 	}
+	if !r.Time.IsZero() {
+		facts.LoggedUs = max(facts.LoggedUs, r.Time.UnixMicro())
+	}
 	if r.Mark != markControl {
 		facts.Last = r.Offset
 	}
