@@ -124,7 +124,7 @@ func timed(t *testing.T, cmd *exec.Cmd, env ...string) (time.Duration, int64) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	for line := range strings.Lines(string(out)) {
-		if strings.Contains(line, "publish_prove_test.go") {
+		if strings.Contains(line, "publish_prove_test.go") || strings.Contains(line, "step=") {
 			t.Log(strings.TrimSpace(line))
 		}
 	}
