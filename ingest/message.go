@@ -68,6 +68,9 @@ func (w *worker) record(r *Record, index int32, it *item) error {
 	case it.dead != "":
 		w.bury(r, index, it.dead, it.raw)
 		return nil
+	case w.opts.Exclude.has(it.rec):
+		w.seg.facts.Skips[SkipExcluded]++
+		return nil
 	case !plausibleTime(it.rec.arrived, r.Time):
 		w.bury(r, index, DeadBadTime, it.raw)
 		return nil

@@ -29,7 +29,7 @@ func traffic(seed uint64, n int) [][]byte {
 		tenant := r.IntN(6)
 		change := fields{
 			"session_id": fmt.Sprint("s", r.IntN(n/3+1)), "metadata": fields{"user_api_key_team_id": fmt.Sprint("team", tenant)},
-			"messages":  strings.Repeat("shared words of all ", r.IntN(20)) +
+			"messages": strings.Repeat("shared words of all ", r.IntN(20)) +
 				strings.Repeat(fmt.Sprint("pair ", tenant/2), r.IntN(20)) + strings.Repeat(fmt.Sprint("tenant ", tenant), r.IntN(30)) + fmt.Sprint(i*r.IntN(2)),
 			"startTime": base + float64(r.IntN(50)),
 		}

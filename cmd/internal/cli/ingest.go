@@ -19,6 +19,7 @@ import (
 // ingestFlags are the flags of `tailgate ingest`.
 type ingestFlags struct {
 	format, lake, keys, epoch, classes string
+	exclude                            string
 	models                             []string
 	maxBad                             string
 	allowGap, acceptReset, asJSON      bool
@@ -44,6 +45,7 @@ a reset topic or a torn segment; 7 key missing or unsafe.`,
 	fl.StringVar(&f.keys, "keys", "", "folder of the keys (tailgate keys init)")
 	fl.StringVar(&f.epoch, "epoch", "auto", "epoch of the block key; auto takes the newest")
 	fl.StringVar(&f.classes, "classes", "", "YAML file with the rules for workload classes")
+	fl.StringVar(&f.exclude, "exclude", "", "YAML file with the tenants, sessions and headers that opted out; dropped before hashing")
 	fl.StringSliceVar(&f.models, "model-label", nil, "model names that may be written as they are; others become m_ tokens")
 	fl.StringVar(&f.maxBad, "max-bad", "1%", "share of bad records above which the run fails")
 	fl.BoolVar(&f.allowGap, "allow-gap", false, "go on when retention has removed records that were not read")
@@ -112,6 +114,13 @@ func (f *ingestFlags) options() (*ingest.Options, error) {
 		data, err := os.ReadFile(f.classes)
 		if err == nil {
 			o.Classes, err = ingest.ParseClasses(f.classes, data)
+		}
+		errs = append(errs, err)
+	}
+	if f.exclude != "" {
+		data, err := os.ReadFile(f.exclude)
+		if err == nil {
+			o.Exclude, err = ingest.ParseExclude(f.exclude, data)
 		}
 		errs = append(errs, err)
 	}
