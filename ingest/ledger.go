@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 
 	"tailgate/internal/atomicfile"
-	"tailgate/internal/fault"
 	"tailgate/internal/parquetio"
 	"tailgate/schemas"
 )
@@ -39,7 +38,8 @@ func writeLedger(path string, footer schemas.Footer, rows []DeadLetter) error {
 	return atomicfile.SyncDir(filepath.Dir(path))
 }
 
-// DeadLetters reads the ledger of a lake: the entries of all published segments, in the order of their place.
+// DeadLetters reads the ledger of a lake: the open entries of all published segments, in the order of their
+// place; what [Reprocess] has resolved is left out.
 // A segment whose ledger is missing is fault.Data.
 func DeadLetters(lake string) ([]DeadLetter, error) {
 	logs, err := listLogs(lake)
@@ -57,9 +57,9 @@ func DeadLetters(lake string) ([]DeadLetter, error) {
 			if f.deadRecords() == 0 {
 				continue
 			}
-			rows, _, err := parquetio.ReadFile[DeadLetter](ledgerPath(lake, id, f.First, f.Next))
+			rows, _, err := openLetters(lake, id, f)
 			if err != nil {
-				return nil, fault.Mark(fmt.Errorf("reading the ledger: %w", err), fault.Data, "")
+				return nil, err
 			}
 			out = append(out, rows...)
 		}

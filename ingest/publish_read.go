@@ -45,7 +45,7 @@ func Days(lake string) ([]string, error) {
 }
 
 // eachSegment calls f for every segment of the lake, in the order of topic, generation, partition and offset,
-// after their contiguity was proved.
+// after their contiguity was proved; behind a segment come the files with its reprocessed dead letters.
 func eachSegment(lake string, f func(*segmentFile) error) error {
 	logs, err := listLogs(lake)
 	if err != nil {
@@ -60,6 +60,18 @@ func eachSegment(lake string, f func(*segmentFile) error) error {
 			segments[i].id = id
 			if err := f(&segments[i]); err != nil {
 				return err
+			}
+			if segments[i].facts.deadRecords() == 0 {
+				continue
+			}
+			later, err := reprocessedFiles(lake, id, &segments[i].facts)
+			if err != nil {
+				return err
+			}
+			for j := range later {
+				if err := f(&later[j]); err != nil {
+					return err
+				}
 			}
 		}
 	}

@@ -36,6 +36,8 @@ type segmentFacts struct {
 	// 0 = not known.
 	LoggedUs int64 `json:"logged_us,omitempty"`
 	EndedUs  int64 `json:"ended_us,omitempty"`
+	// Resolved are the dead letters of the segment First … Next that a reprocessed file has read.
+	Resolved []letterPlace `json:"resolved,omitempty"`
 }
 
 // segmentFile is one published segment.

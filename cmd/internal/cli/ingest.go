@@ -61,17 +61,9 @@ func (a *app) ingest(ctx context.Context, sources []string, f *ingestFlags) erro
 	if err != nil {
 		return err
 	}
-	keys, err := loadKeys(f.keys, f.epoch)
-	if err != nil {
+	if err := f.anonymizer(o); err != nil {
 		return err
 	}
-	hasher, err := anonymize.NewHasher(keys, anonymize.Options{})
-	if err != nil {
-		return err
-	}
-	o.Anonymizer = hasher
-	o.Footer = schemas.Footer{Tool: version.String(), BlockSize: strconv.Itoa(hasher.BlockSize()),
-		Tokenizer: hasher.TokenizerID(), Epoch: hasher.Epoch()}
 	o.Logger = a.logger()
 	line := a.progress()
 	defer line.end()
@@ -90,6 +82,22 @@ func (a *app) ingest(ctx context.Context, sources []string, f *ingestFlags) erro
 		}
 	}
 	return err
+}
+
+// anonymizer loads the keys and says in the footer what they give.
+func (f *ingestFlags) anonymizer(o *ingest.Options) error {
+	keys, err := loadKeys(f.keys, f.epoch)
+	if err != nil {
+		return err
+	}
+	hasher, err := anonymize.NewHasher(keys, anonymize.Options{})
+	if err != nil {
+		return err
+	}
+	o.Anonymizer = hasher
+	o.Footer = schemas.Footer{Tool: version.String(), BlockSize: strconv.Itoa(hasher.BlockSize()),
+		Tokenizer: hasher.TokenizerID(), Epoch: hasher.Epoch()}
+	return nil
 }
 
 // options reads what the flags and the class file say; every fault is listed.
