@@ -16,7 +16,7 @@ const (
 	packedArrived = 0  // µs, order-preserving
 	packedKey     = 8  // request key
 	packedTopic   = 16 // rank of the topic among the build's topics
-	packedOrder   = 38 // length of the header: … generation, partition, offset, index
+	packedOrder   = 40 // length of the header: … generation, partition, offset, index
 )
 
 // words gives the values of dictionary columns numbers. It is safe for concurrent use.
@@ -76,7 +76,7 @@ const (
 // packer packs rows of one segment.
 type packer struct {
 	words      *words
-	topic      uint16
+	topic      uint32
 	generation uint32
 	buf        []byte
 	flags      uint32
@@ -87,7 +87,7 @@ func (p *packer) pack(r *schemas.Request) []byte {
 	b := p.buf[:0]
 	b = binary.BigEndian.AppendUint64(b, uint64(r.ArrivedAt.UnixMicro())^1<<63)
 	b = binary.BigEndian.AppendUint64(b, uint64(r.RequestKey)^1<<63)
-	b = binary.BigEndian.AppendUint16(b, p.topic)
+	b = binary.BigEndian.AppendUint32(b, p.topic)
 	b = binary.BigEndian.AppendUint32(b, p.generation)
 	b = binary.BigEndian.AppendUint32(b, uint32(r.Partition))
 	b = binary.BigEndian.AppendUint64(b, uint64(r.Offset))
@@ -230,7 +230,7 @@ func (s *slot) unpack(rec []byte, w *words) error {
 	*r = schemas.Request{
 		ArrivedAt:  time.UnixMicro(int64(be.Uint64(rec[packedArrived:]) ^ 1<<63)).UTC(),
 		RequestKey: int64(be.Uint64(rec[packedKey:]) ^ 1<<63),
-		Partition:  int32(be.Uint32(rec[22:])), Offset: int64(be.Uint64(rec[26:])), Index: int32(be.Uint32(rec[34:])),
+		Partition:  int32(be.Uint32(rec[24:])), Offset: int64(be.Uint64(rec[28:])), Index: int32(be.Uint32(rec[36:])),
 	}
 	s.labels, s.texts = [3]uint32{}, [3][]byte{}
 	flags := binary.LittleEndian.Uint32(rec[packedOrder:])

@@ -8,6 +8,7 @@ import (
 	"math"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"tailgate/internal/fault"
@@ -19,7 +20,7 @@ type dayInput struct {
 	segments []*segmentFile
 	inputs   []schemas.FileDigest // of the segments, filled while they are read
 	footer   schemas.Footer       // of the file to come
-	topics   map[string]uint16    // rank of each topic
+	topics   map[string]uint32    // rank of each topic
 	rows     int64                // before duplicates are merged
 	ids      int64                // block ids of these rows, known when they were read
 	seen     int64                // how far all logs were read, unix µs; see seenUs
@@ -80,10 +81,12 @@ func eachSegment(lake string, f func(*segmentFile) error) error {
 
 // selectDay finds the segments that the day is built from.
 func selectDay(o *PublishOptions) (*dayInput, error) {
-	in := &dayInput{topics: map[string]uint16{}}
+	in := &dayInput{topics: map[string]uint32{}}
 	var logs logBounds
+	have := map[string]bool{}
 	err := eachSegment(o.Lake, func(s *segmentFile) error {
 		logs.add(s)
+		have[s.name(o.Lake)] = true
 		if s.facts.Days[o.Day] > 0 {
 			in.segments = append(in.segments, s)
 		}
@@ -99,6 +102,11 @@ func selectDay(o *PublishOptions) (*dayInput, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
+	if live != nil && !o.Backfill {
+		if err := checkReprocessed(live, have); err != nil {
+			return nil, err
+		}
+	}
 	if err := in.chooseEpoch(o, live); err != nil {
 		return nil, err
 	}
@@ -108,6 +116,17 @@ func selectDay(o *PublishOptions) (*dayInput, error) {
 	in.seen, in.inputs = logs.seenUs(), make([]schemas.FileDigest, len(in.segments))
 	in.count(o, live)
 	return in, nil
+}
+
+// checkReprocessed wants the reprocessed rows of the live build: no log has a gap where such a file is lost.
+func checkReprocessed(live *schemas.Manifest, have map[string]bool) error {
+	for _, f := range live.Inputs {
+		if strings.HasPrefix(f.Name, reprocessedFolder+"/") && !have[f.Name] {
+			return fault.Mark(fmt.Errorf("publishing: %s is missing, the live build has its rows", f.Name), fault.Data,
+				"restore the file from a copy of the lake, or run `tailgate reprocess` again and publish with --backfill")
+		}
+	}
+	return nil
 }
 
 // count adds up the rows and ranks the topics.
@@ -125,7 +144,7 @@ func (in *dayInput) count(o *PublishOptions, live *schemas.Manifest) {
 			in.late += n
 		}
 		if _, ok := in.topics[s.id.topic]; !ok {
-			in.topics[s.id.topic] = uint16(len(in.topics)) // segments come in the order of topics
+			in.topics[s.id.topic] = uint32(len(in.topics)) // segments come in the order of topics
 		}
 	}
 }

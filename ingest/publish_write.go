@@ -41,9 +41,9 @@ func (b *build) write(ctx context.Context, path string, footer schemas.Footer) (
 			if _, ok := b.found.odd[uint32(at)]; ok {
 				odd[uint32(at)] = string(s.texts[0])
 			}
-			size += len(s.rec)
+			whole := len(s.row.HashIDs)
 			b.finish(s, uint32(at), ids)
-			size -= 8 * (len(s.ids) - len(s.row.HashIDs))
+			size += len(s.rec) - 8*(whole-len(s.row.HashIDs))
 			rows[i] = s.row
 			at++
 		}

@@ -139,11 +139,24 @@ func TestABrokenReprocessedFileStopsPublish(t *testing.T) {
 	if err != nil || len(paths) != 1 {
 		t.Fatalf("%v, %v", paths, err)
 	}
-	if err := os.Truncate(paths[0], 100); err != nil {
+	whole, err := os.ReadFile(paths[0])
+	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = ingest.Publish(t.Context(), ingest.PublishOptions{Lake: o.Lake, Day: baseDay, K: 1, MinRequests: 1})
-	if fault.Of(err) != fault.Data {
-		t.Errorf("%v", err)
+	publish(t, o.Lake, 1, 1)
+	for name, harm := range map[string]func() error{
+		"torn": func() error { return os.Truncate(paths[0], 100) },
+		"gone": func() error { return os.Remove(paths[0]) },
+	} {
+		if err := os.WriteFile(paths[0], whole, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if err := harm(); err != nil {
+			t.Fatal(err)
+		}
+		_, err := ingest.Publish(t.Context(), ingest.PublishOptions{Lake: o.Lake, Day: baseDay, K: 1, MinRequests: 1})
+		if fault.Of(err) != fault.Data {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
