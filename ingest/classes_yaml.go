@@ -30,6 +30,19 @@ import (
 // "other". Every fault of the file is reported, as fault.Usage.
 func ParseClasses(name string, data []byte) (*ClassRules, error) {
 	p := &classParser{name: name}
+	body, err := parseDocument(name, data)
+	if err != nil {
+		return nil, err
+	}
+	rules := p.file(body)
+	if len(p.errs) > 0 {
+		return nil, fault.Mark(errors.Join(p.errs...), fault.Usage, "")
+	}
+	return &ClassRules{rules: rules}, nil
+}
+
+// parseDocument reads the one document of a rules file.
+func parseDocument(name string, data []byte) (ast.Node, error) {
 	file, err := parser.ParseBytes(data, 0)
 	if err != nil {
 		var syntax *yaml.SyntaxError
@@ -42,11 +55,7 @@ func ParseClasses(name string, data []byte) (*ClassRules, error) {
 	if len(file.Docs) != 1 || file.Docs[0].Body == nil {
 		return nil, fault.Mark(fmt.Errorf("%s:1: want one document with rules", name), fault.Usage, "")
 	}
-	rules := p.file(file.Docs[0].Body)
-	if len(p.errs) > 0 {
-		return nil, fault.Mark(errors.Join(p.errs...), fault.Usage, "")
-	}
-	return &ClassRules{rules: rules}, nil
+	return file.Docs[0].Body, nil
 }
 
 // classParser walks the syntax tree, which knows the lines, and collects faults.

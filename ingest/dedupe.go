@@ -1,128 +1,146 @@
 package ingest
 
 import (
-	"cmp"
-	"slices"
+	"bytes"
+	"errors"
+	"io"
 
+	"tailgate/internal/spill"
 	"tailgate/schemas"
 )
 
-// sortRows orders rows by arrival, then request key, then lineage. Rows that are equal in all of it (of two
-// generations) keep the order in which they were read.
-func sortRows(rows []schemas.Request) {
-	order := make([]int32, len(rows)) // rows are large: sort their numbers, then move each row once
-	for i := range order {
-		order[i] = int32(i)
+// deduper hands out the rows of a merged order without duplicates: rows of equal request key (which is keyed
+// by request id, session and start) and arrival that have the same request id. The richest record wins, the
+// first in the order among equals. Rows without a request id never merge.
+type deduper struct {
+	merged *spill.Merger
+	words  *words
+	peek   []byte // the next packed row, nil at the end
+	queue  [][]byte
+
+	duplicates, conflicts int64
+}
+
+func newDeduper(m *spill.Merger, w *words) (*deduper, error) {
+	d := &deduper{merged: m, words: w}
+	return d, d.advance()
+}
+
+func (d *deduper) advance() (err error) {
+	d.peek, err = d.merged.Next()
+	if errors.Is(err, io.EOF) {
+		d.peek, err = nil, nil
 	}
-	slices.SortFunc(order, func(a, b int32) int { return cmp.Or(compareRows(&rows[a], &rows[b]), cmp.Compare(a, b)) })
-	for i := range order {
-		if order[i] < 0 {
+	return err
+}
+
+// next fills s with the next row; io.EOF after the last.
+func (d *deduper) next(s *slot) error {
+	if len(d.queue) > 0 {
+		rec := d.queue[0]
+		d.queue = d.queue[1:]
+		return s.load(rec, d.words)
+	}
+	if d.peek == nil {
+		return io.EOF
+	}
+	if err := s.load(d.peek, d.words); err != nil {
+		return err
+	}
+	if err := d.advance(); err != nil {
+		return err
+	}
+	if d.peek == nil || !sameKey(d.peek, s.rec) {
+		return nil
+	}
+	return d.resolve(s)
+}
+
+// sameKey compares arrival and request key.
+func sameKey(a, b []byte) bool { return bytes.Equal(a[:packedTopic], b[:packedTopic]) }
+
+// resolve merges the rows that have the key of s, and leaves the first survivor in s.
+func (d *deduper) resolve(s *slot) error {
+	first := &slot{}
+	if err := first.load(s.rec, d.words); err != nil {
+		return err
+	}
+	kept := []*slot{first}
+	for d.peek != nil && sameKey(d.peek, first.rec) {
+		row := &slot{}
+		if err := row.load(d.peek, d.words); err != nil {
+			return err
+		}
+		if !d.merge(kept, row) {
+			kept = append(kept, row)
+		}
+		if err := d.advance(); err != nil {
+			return err
+		}
+	}
+	for _, k := range kept[1:] {
+		d.queue = append(d.queue, k.rec)
+	}
+	return s.load(kept[0].rec, d.words)
+}
+
+// merge tells whether one of kept is the same request as row; the richer of the two stays.
+func (d *deduper) merge(kept []*slot, row *slot) bool {
+	for i, k := range kept {
+		if k.texts[0] == nil || row.texts[0] == nil || !bytes.Equal(k.texts[0], row.texts[0]) {
 			continue
 		}
-		first := rows[i]
-		at := int32(i)
-		for order[at] != int32(i) {
-			from := order[at]
-			rows[at], order[at] = rows[from], -1
-			at = from
+		d.duplicates++
+		if conflict(&k.row, &row.row) {
+			d.conflicts++
 		}
-		rows[at], order[at] = first, -1
+		if richness(&row.row) > richness(&k.row) {
+			kept[i] = row
+		}
+		return true
 	}
+	return false
 }
 
-func compareRows(a, b *schemas.Request) int {
-	return cmp.Or(
-		a.ArrivedAt.Compare(b.ArrivedAt), cmp.Compare(a.RequestKey, b.RequestKey), cmp.Compare(a.Topic, b.Topic),
-		cmp.Compare(a.Partition, b.Partition), cmp.Compare(a.Offset, b.Offset), cmp.Compare(a.Index, b.Index),
-	)
+// load copies a packed row into s and unpacks it.
+func (s *slot) load(rec []byte, w *words) error {
+	s.rec = append(s.rec[:0], rec...)
+	return s.unpack(s.rec, w)
 }
 
-// dedupe merges exact duplicates (equal request key, request id and arrival) of sorted rows in place: the
-// richest record wins, the earlier one among equals. Rows without a request id never merge.
-func dedupe(rows []schemas.Request, r *PublishReport) []schemas.Request {
-	out := rows[:0]
-	start := 0 // where the rows of the current arrival and key begin in out
-	for i := range rows {
-		row := rows[i]
-		if len(out) > start && (!out[start].ArrivedAt.Equal(row.ArrivedAt) || out[start].RequestKey != row.RequestKey) {
-			start = len(out)
-		}
-		same := slices.IndexFunc(out[start:], func(o schemas.Request) bool {
-			return row.RequestID != nil && o.RequestID != nil && *o.RequestID == *row.RequestID
-		})
-		if same < 0 {
-			out = append(out, row)
-			continue
-		}
-		kept := &out[start+same]
-		r.Duplicates++
-		if conflict(kept, &row) {
-			r.Conflicts++
-		}
-		if richness(&row) > richness(kept) {
-			*kept = row
-		}
-	}
-	clear(rows[len(out):])
-	return out
-}
-
-// richness ranks duplicates: usage before none, a full prompt before a damaged one before none.
+// richness ranks duplicates: usage before none, a full prompt before a damaged one before none, then the
+// number of further facts.
 func richness(r *schemas.Request) int {
 	score := 0
 	for _, source := range []string{r.InputTokensSource, r.OutputTokensSource} {
 		switch source {
 		case schemas.TokensProvider:
-			score += 30
+			score += 300
 		case schemas.TokensGateway:
-			score += 20
+			score += 200
 		case schemas.TokensTokenizer:
-			score += 10
+			score += 100
 		}
 	}
 	switch r.PromptState {
 	case schemas.PromptFull:
-		score += 3
+		score += 30
 	case schemas.PromptTruncated:
-		score += 2
+		score += 20
 	case schemas.PromptRedacted, schemas.PromptPrehashed:
-		score++
+		score += 10
+	}
+	for _, known := range []bool{r.CachedTokens != nil, r.ReasoningTokens != nil, r.TTFTUs != nil, r.DurationUs != nil,
+		r.HTTPStatus != nil, r.Stream != nil, r.Tenant != nil, r.Model != ""} {
+		if known {
+			score++
+		}
 	}
 	return score
 }
 
-// conflict tells whether two records of one request give different counts.
+// conflict tells whether two records of one request contradict each other in counts or outcome.
 func conflict(a, b *schemas.Request) bool {
 	differ := func(x, y *int32) bool { return x != nil && y != nil && *x != *y }
-	return differ(a.InputTokens, b.InputTokens) || differ(a.OutputTokens, b.OutputTokens)
-}
-
-// numberTurns numbers the requests of each session from 0 in the order of rows, and returns for each row a
-// number that is equal for the rows of one session; rows without a session have one of their own.
-func numberTurns(rows []schemas.Request) []uint32 {
-	type session struct {
-		number uint32
-		turns  int32
-	}
-	numbers := make([]uint32, len(rows))
-	seen := map[string]*session{}
-	next := uint32(0)
-	for i := range rows {
-		r := &rows[i]
-		if r.Session == nil {
-			numbers[i] = next
-			next++
-			continue
-		}
-		s := seen[*r.Session]
-		if s == nil {
-			s = &session{number: next}
-			seen[*r.Session] = s
-			next++
-		}
-		r.Turn = new(s.turns)
-		numbers[i] = s.number
-		s.turns++
-	}
-	return numbers
+	return differ(a.InputTokens, b.InputTokens) || differ(a.OutputTokens, b.OutputTokens) || a.Status != b.Status
 }

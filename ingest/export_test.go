@@ -17,3 +17,6 @@ func DecodeCount(format string) func(value []byte) int {
 		return len(items)
 	}
 }
+
+// SetPublishHook makes f the failpoint hook of o.
+func SetPublishHook(o *PublishOptions, f func(point string) error) { o.hook = f }

@@ -7,27 +7,12 @@ import (
 	"path/filepath"
 
 	"tailgate/internal/atomicfile"
-	"tailgate/internal/fault"
 	"tailgate/internal/parquetio"
 	"tailgate/schemas"
 )
 
-// DeadLetter is a row of the dead-letter ledger: a pointer to a record that could not be read, never the
-// record itself. The source still holds it.
-type DeadLetter struct {
-	Topic      string `parquet:"topic,dict"` // token
-	Generation int32  `parquet:"generation"`
-	Partition  int32  `parquet:"partition"`
-	Offset     int64  `parquet:"offset,delta"`
-	Index      int32  `parquet:"index"`       // place inside the message, from 0
-	Reason     string `parquet:"reason,dict"` // a Dead… constant
-	Gateway    string `parquet:"gateway,dict"`
-	// SizeBytesLog2 is the record's size as the exponent of the next power of two.
-	SizeBytesLog2 int32 `parquet:"size_bytes_log2"`
-	// Fingerprint is a keyed token of the record's bytes: equal records have equal ones. Empty where the bytes
-	// were not read.
-	Fingerprint string `parquet:"fingerprint"`
-}
+// DeadLetter is a row of the dead-letter ledger.
+type DeadLetter = schemas.DeadLetter
 
 func sizeBucket(size int64) int32 {
 	if size <= 1 {
@@ -46,14 +31,15 @@ func writeLedger(path string, footer schemas.Footer, rows []DeadLetter) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return fmt.Errorf("making the ledger's folder: %w", err)
 	}
-	footer.Schema = "dead_letters"
+	footer.Schema = schemas.TableDeadLetters
 	if err := parquetio.WriteFile(path, footer.Map(), rows); err != nil {
 		return fmt.Errorf("writing the ledger: %w", err)
 	}
 	return atomicfile.SyncDir(filepath.Dir(path))
 }
 
-// DeadLetters reads the ledger of a lake: the entries of all published segments, in the order of their place.
+// DeadLetters reads the ledger of a lake: the open entries of all published segments, in the order of their
+// place; what [Reprocess] has resolved is left out.
 // A segment whose ledger is missing is fault.Data.
 func DeadLetters(lake string) ([]DeadLetter, error) {
 	logs, err := listLogs(lake)
@@ -71,9 +57,9 @@ func DeadLetters(lake string) ([]DeadLetter, error) {
 			if f.deadRecords() == 0 {
 				continue
 			}
-			rows, _, err := parquetio.ReadFile[DeadLetter](ledgerPath(lake, id, f.First, f.Next))
+			rows, _, err := openLetters(lake, id, f)
 			if err != nil {
-				return nil, fault.Mark(fmt.Errorf("reading the ledger: %w", err), fault.Data, "")
+				return nil, err
 			}
 			out = append(out, rows...)
 		}

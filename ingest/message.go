@@ -31,6 +31,9 @@ func (w *worker) message(r *Record) error {
 	default:
 		facts.SkippedMessages++
 	}
+	if !r.Time.IsZero() {
+		facts.LoggedUs = max(facts.LoggedUs, r.Time.UnixMicro())
+	}
 	if r.Mark != markControl {
 		facts.Last = r.Offset
 	}
@@ -64,6 +67,9 @@ func (w *worker) record(r *Record, index int32, it *item) error {
 		return nil
 	case it.dead != "":
 		w.bury(r, index, it.dead, it.raw)
+		return nil
+	case w.opts.Exclude.has(it.rec):
+		w.seg.facts.Skips[SkipExcluded]++
 		return nil
 	case !plausibleTime(it.rec.arrived, r.Time):
 		w.bury(r, index, DeadBadTime, it.raw)

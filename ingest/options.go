@@ -38,6 +38,7 @@ type Options struct {
 	Anonymizer Anonymizer     // required: no key, no run
 	Footer     schemas.Footer // epoch, tokenizer and tool version; block size "" means 16
 	Classes    *ClassRules    // nil = the default rules
+	Exclude    *ExcludeRules  // requests that are dropped before hashing, counted; nil = none
 	Models     []string       // model names that may be written as they are; others become m_ tokens
 	MaxBad     float64        // share of records that may be dead letters; 0 = 1 %
 

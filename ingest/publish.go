@@ -7,11 +7,10 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"time"
 
-	"tailgate/internal/atomicfile"
 	"tailgate/internal/fault"
-	"tailgate/internal/parquetio"
 	"tailgate/schemas"
 )
 
@@ -20,11 +19,26 @@ type PublishOptions struct {
 	Lake string
 	Day  string // YYYY-MM-DD, UTC
 	// K and MinRequests are what a tenant, class or model needs to keep its name: distinct sessions, and
-	// requests. 0 = 20 sessions and 100 requests; 1 keeps every name.
+	// requests. K is also how many tenants must hold a block id that is shared across tenants. 0 = 20 and 100
+	// requests; 1 keeps every name and every id.
 	K           int
 	MinRequests int
-	Tool        string       // version for the footer
-	Logger      *slog.Logger // nil = discard
+	// Keys returns the keys of an epoch; it is asked when ids must be keyed per tenant. nil = those ids are
+	// left out.
+	Keys func(epoch string) (Keyer, error)
+	// MaxDuration is how long after its arrival a request may still be logged: the longest request and the
+	// gateway's flush. 0 = 32 minutes. Complete refuses a day whose records may not all have come.
+	MaxDuration time.Duration
+	Complete    bool
+	// Backfill builds the day from its newest epoch alone, which must hold the whole day again.
+	Backfill   bool
+	Parts      int          // sorters side by side; 0 = one for each processor. The bytes are the same
+	Memory     int          // bytes of rows and ids in memory at a time, beside 16 for each row; 0 = 512 MiB
+	KeepBuilds int          // earlier builds of the day that stay under _builds; 0 = 1, negative = none
+	Tool       string       // version for the footer
+	Logger     *slog.Logger // nil = discard
+
+	hook func(point string) error // failpoints of the tests; nil = none
 }
 
 // Validate reports every fault of o.
@@ -39,7 +53,33 @@ func (o *PublishOptions) Validate() error {
 	if o.K < 0 || o.MinRequests < 0 {
 		errs = append(errs, errors.New("k and min-requests must not be negative"))
 	}
+	if o.MaxDuration < 0 {
+		errs = append(errs, errors.New("the longest duration must not be negative"))
+	}
+	if o.Parts < 0 || o.Parts > maxParts {
+		errs = append(errs, fmt.Errorf("parts must lie between 1 and %d, not %d", maxParts, o.Parts))
+	}
+	if o.Memory < 0 {
+		errs = append(errs, errors.New("memory must not be negative"))
+	}
 	return fault.Mark(errors.Join(errs...), fault.Usage, "")
+}
+
+// maxParts bounds the sorters of a build.
+const maxParts = 256
+
+func (o PublishOptions) withDefaults() PublishOptions {
+	o.K, o.MinRequests = or(o.K, 20), or(o.MinRequests, 100)
+	o.MaxDuration = or(o.MaxDuration, 32*time.Minute)
+	o.Parts, o.Memory = or(o.Parts, runtime.GOMAXPROCS(0)), or(o.Memory, 512<<20)
+	o.KeepBuilds = max(or(o.KeepBuilds, 1), 0)
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.hook == nil {
+		o.hook = func(string) error { return nil }
+	}
+	return o
 }
 
 // lakeFile is the one Parquet file of a day.
@@ -48,87 +88,100 @@ const lakeFile = "requests.parquet"
 // Publish builds LAKE/day=D/requests.parquet from all segments with arrivals on that UTC day: exact
 // duplicates merged, sorted by arrival, turns numbered, labels of small groups suppressed, hash_ids cut after
 // the last block that another request of the day shares. The file appears by one rename and replaces an
-// earlier build; the same segments give the same bytes.
+// earlier build; the same segments, options, keys and version give the same bytes, whatever Parts and Memory.
 //
 // Turns count the requests of a session on that day, from 0. A label of a small group becomes "other"; when
 // "other" is itself too small it becomes null (model, which has no null, becomes ""). Rows are never dropped
 // for it.
 //
-// Errors: fault.Data when a segment is missing or broken, or when the day's segments come from different
-// epochs, whose ids cannot be compared; a plain failure when nothing arrived on that day.
+// A block id that at least two tenants hold, but fewer than K, is keyed for each of them when there are Keys;
+// without, the rows that have it end before it. The report says how much of the prefix reuse that costs.
 //
-// The rows of the day are held in memory: about 700 bytes and 8 for each block id. Three million requests of
-// 2,000 input tokens need some 5 GB.
+// A day belongs to one epoch, whose ids cannot be compared with those of another. Rows of a later epoch that
+// come after the day was published are late: they are counted and left out until Backfill.
+//
+// Rows and ids beyond Memory are spilled to LAKE/_builds, in files that are gone when Publish returns; what a
+// crash leaves there the next Publish of the day removes. One Publish of a day runs at a time.
+//
+// Errors: fault.Data when a segment is missing or broken, when a day that was never published has segments of
+// different epochs, and with Complete when the day is open; a plain failure when nothing arrived on that day.
 func Publish(ctx context.Context, o PublishOptions) (*PublishReport, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	o.K, o.MinRequests = or(o.K, 20), or(o.MinRequests, 100)
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o = o.withDefaults()
 	started := time.Now()
-	in, err := readDay(ctx, o.Lake, o.Day)
+	in, err := selectDay(&o)
 	if err != nil {
 		return nil, err
 	}
-	r := &PublishReport{Day: o.Day, Segments: len(in.inputs), Epoch: in.footer.Epoch, Read: int64(len(in.rows))}
-	sortRows(in.rows)
-	rows := dedupe(in.rows, r)
-	sessions := numberTurns(rows)
-	suppressLabels(rows, sessions, o.K, o.MinRequests, r)
-	if err := trimPrivate(rows, r); err != nil {
-		return nil, err
+	r := in.report(&o)
+	if !r.IsComplete && o.Complete {
+		return nil, fault.Mark(fmt.Errorf("publishing %s: the day is open until the logs have come to %s", o.Day, r.OpenUntil),
+			fault.Data, "ingest more, or publish without --complete")
 	}
-	r.Rows = int64(len(rows))
-	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("publishing %s: %w", o.Day, context.Cause(ctx))
-	}
-	in.footer.Tool, in.footer.Inputs = o.Tool, schemas.InputsDigest(in.inputs)
-	file, err := replaceDay(&o, in.footer, rows)
+	folder, err := openBuild(&o)
 	if err != nil {
 		return nil, err
 	}
-	r.File = file
+	defer folder.close()
+	b := &build{o: &o, in: in, work: folder.work, report: r, words: newWords()}
+	footer := in.footer
+	if err := b.prepare(ctx); err != nil {
+		return nil, publishing(ctx, o.Day, err)
+	}
+	footer.Tool, footer.Inputs = o.Tool, schemas.InputsDigest(in.inputs)
+	if r.File, err = b.write(ctx, folder.file(), footer); err != nil {
+		return nil, publishing(ctx, o.Day, err)
+	}
 	m := &schemas.Manifest{
 		Kind: "lake_day", Tool: o.Tool, StartedAt: started.UTC(), EndedAt: time.Now().UTC(), Epoch: r.Epoch,
-		Settings: map[string]any{"day": o.Day, "k": o.K, "min_requests": o.MinRequests},
-		Inputs:   in.inputs, Files: []schemas.FileDigest{file}, Notes: r.notes(),
+		Settings: map[string]any{
+			"day": o.Day, "k": o.K, "min_requests": o.MinRequests, "complete": r.IsComplete, "open_until": r.OpenUntil,
+		},
+		Inputs: in.inputs, Files: []schemas.FileDigest{r.File}, Notes: r.notes(),
 	}
-	if err := m.Write(dayFolder(o.Lake, o.Day)); err != nil {
+	if err := folder.replace(m); err != nil {
 		return nil, err
 	}
 	o.Logger.Info("published", "day", o.Day, "rows", r.Rows, "duplicates", r.Duplicates)
 	return r, nil
 }
 
-func dayFolder(lake, day string) string { return filepath.Join(lake, "day="+day) }
+// publishing says that a build was interrupted, or what failed.
+func publishing(ctx context.Context, day string, err error) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("publishing %s: %w", day, context.Cause(ctx))
+	}
+	return err
+}
 
-// replaceDay writes the day's file beside the lake's days and moves it into place.
-func replaceDay(o *PublishOptions, footer schemas.Footer, rows []schemas.Request) (schemas.FileDigest, error) {
-	var none schemas.FileDigest
-	builds, folder := filepath.Join(o.Lake, buildsFolder), dayFolder(o.Lake, o.Day)
-	for _, dir := range []string{builds, folder} {
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return none, fmt.Errorf("making a folder of the lake: %w", err)
+// prepare does all that comes before the first row is written.
+func (b *build) prepare(ctx context.Context) error {
+	for _, step := range []struct {
+		name string
+		do   func(context.Context) error
+	}{
+		{"scan", b.scan}, {"survey", b.survey}, {"turns", func(ctx context.Context) error { return b.found.numberTurns(ctx) }},
+		{"share", b.share}, {"suppress", b.suppress},
+	} {
+		began := time.Now()
+		if err := step.do(ctx); err != nil {
+			return err
+		}
+		b.o.Logger.Debug("publishing", "step", step.name, "took", time.Since(began).Round(time.Millisecond))
+		if err := b.o.hook("after-" + step.name); err != nil {
+			return err
 		}
 	}
-	build, err := os.MkdirTemp(builds, o.Day+"-")
-	if err != nil {
-		return none, fmt.Errorf("making the build's folder: %w", err)
+	return nil
+}
+
+func dayFolder(lake, day string) string { return filepath.Join(lake, "day="+day) }
+
+func makeFolder(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("making a folder of the lake: %w", err)
 	}
-	defer os.RemoveAll(build)
-	path, final := filepath.Join(build, lakeFile), filepath.Join(folder, lakeFile)
-	if err := parquetio.WriteFile(path, footer.Map(), rows); err != nil {
-		return none, err
-	}
-	digest, err := schemas.DigestFile(build, path)
-	if err != nil {
-		return none, err
-	}
-	digest.Rows = int64(len(rows))
-	if err := os.Rename(path, final); err != nil {
-		return none, fmt.Errorf("publishing %s: %w", o.Day, err)
-	}
-	return digest, atomicfile.SyncDir(folder)
+	return nil
 }

@@ -1,23 +1,31 @@
 package ingest
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io"
+	"io/fs"
 	"maps"
+	"math"
+	"path/filepath"
 	"slices"
+	"strings"
+	"time"
 
 	"tailgate/internal/fault"
-	"tailgate/internal/parquetio"
 	"tailgate/schemas"
 )
 
 // dayInput is what the segments hold of one day.
 type dayInput struct {
-	rows   []schemas.Request
-	footer schemas.Footer // of the file to come
-	inputs []schemas.FileDigest
+	segments []*segmentFile
+	inputs   []schemas.FileDigest // of the segments, filled while they are read
+	footer   schemas.Footer       // of the file to come
+	topics   map[string]uint32    // rank of each topic
+	rows     int64                // before duplicates are merged
+	ids      int64                // block ids of these rows, known when they were read
+	seen     int64                // how far all logs were read, unix µs; see seenUs
+	late     int64
+	refused  int64
 }
 
 // Days lists the UTC days on which requests of the lake's segments arrived, in order.
@@ -38,7 +46,7 @@ func Days(lake string) ([]string, error) {
 }
 
 // eachSegment calls f for every segment of the lake, in the order of topic, generation, partition and offset,
-// after their contiguity was proved.
+// after their contiguity was proved; behind a segment come the files with its reprocessed dead letters.
 func eachSegment(lake string, f func(*segmentFile) error) error {
 	logs, err := listLogs(lake)
 	if err != nil {
@@ -50,51 +58,148 @@ func eachSegment(lake string, f func(*segmentFile) error) error {
 			return err
 		}
 		for i := range segments {
+			segments[i].id = id
 			if err := f(&segments[i]); err != nil {
 				return err
+			}
+			if segments[i].facts.deadRecords() == 0 {
+				continue
+			}
+			later, err := reprocessedFiles(lake, id, &segments[i].facts)
+			if err != nil {
+				return err
+			}
+			for j := range later {
+				if err := f(&later[j]); err != nil {
+					return err
+				}
 			}
 		}
 	}
 	return nil
 }
 
-// readDay reads the rows that arrived on day from all segments that have some.
-func readDay(ctx context.Context, lake, day string) (*dayInput, error) {
-	var segments []*segmentFile
-	var total int64
-	err := eachSegment(lake, func(s *segmentFile) error {
-		if n := s.facts.Days[day]; n > 0 {
-			segments = append(segments, s)
-			total += n
+// selectDay finds the segments that the day is built from.
+func selectDay(o *PublishOptions) (*dayInput, error) {
+	in := &dayInput{topics: map[string]uint32{}}
+	var logs logBounds
+	have := map[string]bool{}
+	err := eachSegment(o.Lake, func(s *segmentFile) error {
+		logs.add(s)
+		have[s.name(o.Lake)] = true
+		if s.facts.Days[o.Day] > 0 {
+			in.segments = append(in.segments, s)
 		}
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	if total == 0 {
-		return nil, fmt.Errorf("publishing %s: no request of this lake arrived on that day", day)
+	if len(in.segments) == 0 {
+		return nil, fmt.Errorf("publishing %s: no request of this lake arrived on that day", o.Day)
 	}
-	in := &dayInput{rows: make([]schemas.Request, 0, total)}
-	if in.footer, err = commonFooter(day, segments); err != nil {
+	live, err := schemas.ReadManifest(dayFolder(o.Lake, o.Day))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	names := interner{}
-	for _, s := range segments {
-		if ctx.Err() != nil {
-			return nil, fmt.Errorf("publishing %s: %w", day, context.Cause(ctx))
-		}
-		digest, err := schemas.DigestFile(lake, s.path)
-		if err != nil {
-			return nil, err
-		}
-		digest.Rows = s.facts.Rows
-		in.inputs = append(in.inputs, digest)
-		if err := in.read(s, day, names); err != nil {
+	if live != nil && !o.Backfill {
+		if err := checkReprocessed(live, have); err != nil {
 			return nil, err
 		}
 	}
+	if err := in.chooseEpoch(o, live); err != nil {
+		return nil, err
+	}
+	if in.footer, err = commonFooter(o.Day, in.segments); err != nil {
+		return nil, err
+	}
+	in.seen, in.inputs = logs.seenUs(), make([]schemas.FileDigest, len(in.segments))
+	in.count(o, live)
 	return in, nil
+}
+
+// checkReprocessed wants the reprocessed rows of the live build: no log has a gap where such a file is lost.
+func checkReprocessed(live *schemas.Manifest, have map[string]bool) error {
+	for _, f := range live.Inputs {
+		if strings.HasPrefix(f.Name, reprocessedFolder+"/") && !have[f.Name] {
+			return fault.Mark(fmt.Errorf("publishing: %s is missing, the live build has its rows", f.Name), fault.Data,
+				"restore the file from a copy of the lake, or run `tailgate reprocess` again and publish with --backfill")
+		}
+	}
+	return nil
+}
+
+// count adds up the rows and ranks the topics.
+func (in *dayInput) count(o *PublishOptions, live *schemas.Manifest) {
+	known := map[string]bool{}
+	if live != nil {
+		for _, f := range live.Inputs {
+			known[f.Name] = true
+		}
+	}
+	for _, s := range in.segments {
+		n := s.facts.Days[o.Day]
+		in.rows += n
+		if live != nil && !known[s.name(o.Lake)] {
+			in.late += n
+		}
+		if _, ok := in.topics[s.id.topic]; !ok {
+			in.topics[s.id.topic] = uint32(len(in.topics)) // segments come in the order of topics
+		}
+	}
+}
+
+// chooseEpoch keeps the segments of one epoch: that of the live build, so that a day keeps its ids; the only
+// one; or, with Backfill, the newest.
+func (in *dayInput) chooseEpoch(o *PublishOptions, live *schemas.Manifest) error {
+	rows := map[string]int64{}
+	for _, s := range in.segments {
+		rows[s.footer[schemas.KeyEpoch]] += s.facts.Days[o.Day]
+	}
+	epochs := slices.Sorted(maps.Keys(rows)) // an epoch's id begins with its time
+	newest := epochs[len(epochs)-1]
+	epoch := newest
+	switch {
+	case o.Backfill:
+		if live != nil && live.Epoch != newest && liveRows(live) > rows[newest] {
+			return fault.Mark(fmt.Errorf("publishing %s: epoch %s holds %d rows of the day, the live build has %d",
+				o.Day, newest, rows[newest], liveRows(live)), fault.Data, "ingest the whole day again under the new epoch first")
+		}
+	case live != nil && rows[live.Epoch] > 0:
+		epoch = live.Epoch
+	case live != nil:
+		return fault.Mark(fmt.Errorf("publishing %s: the live build has epoch %s, of which no segment is left", o.Day, live.Epoch),
+			fault.Data, "--backfill replaces the build by one of the newest epoch")
+	case len(epochs) > 1:
+		_, err := commonFooter(o.Day, in.segments)
+		return err
+	}
+	kept := in.segments[:0]
+	for _, s := range in.segments {
+		if s.footer[schemas.KeyEpoch] == epoch {
+			kept = append(kept, s)
+		} else {
+			in.refused += s.facts.Days[o.Day]
+		}
+	}
+	in.segments = kept
+	return nil
+}
+
+func liveRows(m *schemas.Manifest) (n int64) {
+	for _, f := range m.Files {
+		n += f.Rows
+	}
+	return n
+}
+
+// name is the segment's path inside the lake, as manifests have it.
+func (s *segmentFile) name(lake string) string {
+	name, err := filepath.Rel(lake, s.path)
+	if err != nil {
+		return filepath.ToSlash(s.path)
+	}
+	return filepath.ToSlash(name)
 }
 
 // commonFooter is the footer that all segments of the day agree on.
@@ -105,7 +210,7 @@ func commonFooter(day string, segments []*segmentFile) (schemas.Footer, error) {
 			if s.footer[key] != first[key] {
 				return schemas.Footer{}, fault.Mark(
 					fmt.Errorf("publishing %s: %s and %s differ in %s", day, segments[0].path, s.path, key),
-					fault.Data, "ids of two epochs cannot be compared: ingest the day again under one epoch")
+					fault.Data, "ids of two epochs cannot be compared: ingest the day again under one epoch, then --backfill")
 			}
 		}
 	}
@@ -115,56 +220,49 @@ func commonFooter(day string, segments []*segmentFile) (schemas.Footer, error) {
 	}, nil
 }
 
-// read appends the segment's rows of the day.
-func (in *dayInput) read(s *segmentFile, day string, names interner) error {
-	r, err := parquetio.Open[schemas.Request](s.path)
+// report begins the report with what is known before any row is read.
+func (in *dayInput) report(o *PublishOptions) *PublishReport {
+	r := &PublishReport{Day: o.Day, Segments: len(in.segments), Epoch: in.footer.Epoch, Read: in.rows, Late: in.late,
+		Refused: in.refused, Suspicious: Suspicious{Worst: []OddID{}}}
+	midnight, err := time.Parse(time.DateOnly, o.Day)
 	if err != nil {
-		return fault.Mark(err, fault.Data, "")
+		return r // Validate has parsed it
 	}
-	defer r.Close()
-	before := len(in.rows)
-	batch := make([]schemas.Request, 1024)
-	for {
-		n, err := r.Read(batch)
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return fault.Mark(err, fault.Data, "")
-		}
-		for i := range batch[:n] {
-			if row := &batch[i]; dayOf(row.ArrivedAt) == day {
-				names.row(row)
-				in.rows = append(in.rows, *row)
-			}
-		}
-	}
-	if got := int64(len(in.rows) - before); got != s.facts.Days[day] {
-		return fault.Mark(fmt.Errorf("reading %s: %d rows of %s, its footer says %d", s.path, got, day, s.facts.Days[day]),
-			fault.Data, "")
-	}
-	return nil
+	until := midnight.Add(24*time.Hour + o.MaxDuration)
+	r.OpenUntil, r.IsComplete = until.Format(time.RFC3339), in.seen >= until.UnixMicro()
+	return r
 }
 
-// interner keeps one copy of each repeated string.
-type interner map[string]string
-
-func (n interner) get(s string) string {
-	if kept, ok := n[s]; ok {
-		return kept
-	}
-	n[s] = s
-	return s
+// logBounds tells how far the logs of the lake were read.
+type logBounds struct {
+	logged map[logID]int64 // newest time that the log itself gave, by partition
+	ended  int64           // newest end of a request in logs that give no times: files
 }
 
-func (n interner) row(r *schemas.Request) {
-	for _, s := range []*string{
-		&r.TQuality, &r.Gateway, &r.Op, &r.Status, &r.Model, &r.InputTokensSource, &r.OutputTokensSource,
-		&r.CachedTokensSource, &r.ReasoningTokensSource, &r.Reconciled, &r.PromptState, &r.Topic,
-		r.ClockID, r.Class, r.Tenant, r.Session,
-	} {
-		if s != nil {
-			*s = n.get(*s)
-		}
+func (l *logBounds) add(s *segmentFile) {
+	if l.logged == nil {
+		l.logged = map[logID]int64{}
 	}
+	if s.facts.LoggedUs > 0 {
+		id := logID{topic: s.id.topic, partition: s.id.partition} // the newest generation goes on where one ended
+		l.logged[id] = max(l.logged[id], s.facts.LoggedUs)
+	} else {
+		l.ended = max(l.ended, s.facts.EndedUs)
+	}
+}
+
+// seenUs is the time up to which every log was read. A partition goes as far as its newest record; of files,
+// which are written one after the other, the newest counts.
+func (l *logBounds) seenUs() int64 {
+	if len(l.logged) == 0 {
+		return l.ended
+	}
+	seen := int64(math.MaxInt64)
+	for _, t := range l.logged {
+		seen = min(seen, t)
+	}
+	if l.ended > 0 {
+		seen = min(seen, l.ended)
+	}
+	return seen
 }

@@ -7,6 +7,7 @@ const (
 	SkipEmpty         = "empty"          // no bytes, or an empty list
 	SkipNotGeneration = "not_generation" // a span of a tool, an agent, an embedding, a retrieval or of no model at all
 	SkipEngineSpan    = "engine_span"    // the engine's own span of a request that the gateway also logs
+	SkipExcluded      = "excluded"       // of a tenant or session that opted out
 	SkipNested        = "nested"         // a generation span inside another one
 )
 

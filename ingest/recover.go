@@ -32,10 +32,17 @@ type segmentFacts struct {
 	High       int64            `json:"hw_seen"`
 	Format     string           `json:"format"`
 	Identity   string           `json:"identity,omitempty"` // token of Partition.Identity
+	// LoggedUs is the newest time at which the log took a record, EndedUs the newest end of a request; unix µs,
+	// 0 = not known.
+	LoggedUs int64 `json:"logged_us,omitempty"`
+	EndedUs  int64 `json:"ended_us,omitempty"`
+	// Resolved are the dead letters of the segment First … Next that a reprocessed file has read.
+	Resolved []letterPlace `json:"resolved,omitempty"`
 }
 
 // segmentFile is one published segment.
 type segmentFile struct {
+	id     logID
 	path   string
 	facts  segmentFacts
 	footer map[string]string

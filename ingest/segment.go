@@ -51,6 +51,11 @@ func newSegment(lake string, id logID, footer schemas.Footer, first int64) (*seg
 func (s *segment) addRow(row schemas.Request) error {
 	s.facts.Rows++
 	s.facts.Days[dayOf(row.ArrivedAt)]++
+	ended := row.ArrivedAt.UnixMicro()
+	if row.DurationUs != nil {
+		ended += *row.DurationUs
+	}
+	s.facts.EndedUs = max(s.facts.EndedUs, ended)
 	s.bytes += int64(row.RowBytes())
 	s.batch = append(s.batch, row)
 	if len(s.batch) < rowBatch {

@@ -1,75 +1,167 @@
 package ingest
 
 import (
-	"fmt"
+	"context"
+	"encoding/binary"
+	"math"
 
-	"tailgate/internal/fault"
-	"tailgate/schemas"
+	"tailgate/internal/spill"
 )
 
-// idsPerPass bounds the table of ids that is in memory at a time.
-const idsPerPass = 4 << 20
+// Keyer makes the ids under which a tenant alone holds a block. The anonymizer of the day's epoch is one.
+type Keyer interface {
+	// Key gives a keyed 63-bit id of the parts. Kind: tenant_block.
+	Key(kind string, parts ...[]byte) int64
+}
 
-// trimPrivate cuts the hash_ids of each row after the last block that another row has too, and counts the
-// full blocks behind it. Afterwards, with n = ⌈input_tokens/16⌉, len(hash_ids) + private_blocks is n, or n − 1
-// when the prompt ends in a partial block that nobody shares. Null stays null.
-func trimPrivate(rows []schemas.Request, r *PublishReport) error {
-	total := 0
-	for i := range rows {
-		row := &rows[i]
-		if row.HashIDs == nil {
-			r.UnknownPrompts++
-			continue
-		}
-		if row.InputTokens == nil || len(row.HashIDs) != (int(*row.InputTokens)+blockSize-1)/blockSize {
-			return fault.Mark(fmt.Errorf("publishing: %s partition %d offset %d: hash_ids and input_tokens disagree",
-				row.Topic, row.Partition, row.Offset), fault.Data, "")
-		}
-		total += len(row.HashIDs)
+// kindTenantBlock keys a block id for one tenant.
+const kindTenantBlock = "tenant_block"
+
+// Shared says what publish kept of the sharing of blocks between requests. A hit is a block that an earlier
+// request of the day had too; the ratios are hits over all blocks.
+type Shared struct {
+	HitRatio float64 `json:"hit_ratio"` // as it was in the segments
+	KeptHits float64 `json:"kept_hit_ratio"`
+	// LostHits is HitRatio − KeptHits: sharing across tenants of which too few hold the block.
+	LostHits float64 `json:"lost_hit_ratio"`
+	// Rows had a block that at least two tenants hold, but fewer than k.
+	Rows  int64 `json:"rows"`
+	Keyed bool  `json:"keyed"` // these rows are keyed per tenant; false: they are cut before that block
+}
+
+// shareBlocks finds how many leading ids each row keeps: up to the last one that another row has too. Ids that
+// at least two tenants hold, but fewer than k, are shared inside each tenant only.
+func (f *survey) shareBlocks(ctx context.Context, k int) (before, after int64, err error) {
+	f.foreign = make([]int32, len(f.combo))
+	for i := range f.foreign {
+		f.foreign[i] = math.MaxInt32
 	}
-	keep := make([]int32, len(rows))
-	passes := uint64(total/idsPerPass + 1)
-	for pass := range passes {
-		markShared(rows, keep, passes, pass)
-	}
-	for i := range rows {
-		row := &rows[i]
-		if row.HashIDs == nil {
-			continue
+	tenants := map[uint32]int64{} // rows of the group by tenant
+	err = f.blocks.Each(ctx, func(group []spill.Entry) error {
+		if len(group) < 2 {
+			return nil
 		}
-		full := *row.InputTokens / blockSize
-		row.HashIDs = row.HashIDs[:keep[i]:keep[i]]
-		row.PrivateBlocks = full - min(keep[i], full)
-		r.SharedBlocks += int64(keep[i])
-		r.PrivateBlocks += int64(row.PrivateBlocks)
+		clear(tenants)
+		last := -1
+		for i, e := range group {
+			if i == 0 || e.Row != group[last].Row {
+				tenants[f.tenant(e.Row)]++
+				last = i
+			}
+		}
+		rows := int64(0)
+		for _, n := range tenants {
+			rows += n
+		}
+		before += rows - 1
+		if len(tenants) == 1 || len(tenants) >= k {
+			after += rows - 1
+			if rows > 1 {
+				f.hold(group, nil)
+			}
+			return nil
+		}
+		for _, e := range group {
+			f.foreign[e.Row] = min(f.foreign[e.Row], int32(e.Pos))
+		}
+		for _, n := range tenants {
+			after += n - 1
+		}
+		f.hold(group, tenants)
+		return nil
+	})
+	return before, after, err
+}
+
+// tenant is the label of the row's tenant, 0 = null, which counts as one tenant.
+func (f *survey) tenant(row uint32) uint32 { return f.combos[f.combo[row]].labels[0] }
+
+// hold makes the rows of a group keep its id; with tenants only those whose tenant has two rows of it.
+func (f *survey) hold(group []spill.Entry, tenants map[uint32]int64) {
+	for _, e := range group {
+		if tenants == nil || tenants[f.tenant(e.Row)] > 1 {
+			f.keep[e.Row] = max(f.keep[e.Row], int32(e.Pos)+1)
+		}
+	}
+}
+
+// cutForeign is the rule without keys: rows end before their first id that too few tenants hold.
+func (f *survey) cutForeign(ctx context.Context) (after int64, err error) {
+	clear(f.keep)
+	err = f.blocks.Each(ctx, func(group []spill.Entry) error {
+		rows := int64(0)
+		for i, e := range group {
+			if int32(e.Pos) < f.foreign[e.Row] && (i == 0 || group[i-1].Row != e.Row) {
+				rows++
+			}
+		}
+		if rows < 2 {
+			return nil
+		}
+		after += rows - 1
+		for _, e := range group {
+			if int32(e.Pos) < f.foreign[e.Row] {
+				f.keep[e.Row] = max(f.keep[e.Row], int32(e.Pos)+1)
+			}
+		}
+		return nil
+	})
+	return after, err
+}
+
+// share decides which ids are published, and asks for the keys only when they are needed.
+func (b *build) share(ctx context.Context) error {
+	f := b.found
+	before, after, err := f.shareBlocks(ctx, b.o.K)
+	if err != nil {
+		return err
+	}
+	s := &b.report.Shared
+	for _, at := range f.foreign {
+		if at != math.MaxInt32 {
+			s.Rows++
+		}
+	}
+	if s.Rows > 0 && b.o.Keys != nil {
+		if b.keyer, err = b.o.Keys(b.in.footer.Epoch); err != nil {
+			return err
+		}
+		s.Keyed = true
+	} else if s.Rows > 0 {
+		if after, err = f.cutForeign(ctx); err != nil {
+			return err
+		}
+	}
+	if f.ids > 0 {
+		s.HitRatio, s.KeptHits = float64(before)/float64(f.ids), float64(after)/float64(f.ids)
+		s.LostHits = float64(before-after) / float64(f.ids)
 	}
 	return nil
 }
 
-// markShared raises keep[i] to the number of leading ids of row i up to the last one that another row has,
-// looking at the ids of one pass.
-func markShared(rows []schemas.Request, keep []int32, passes, pass uint64) {
-	const shared = -1
-	owner := map[int64]int32{} // row that has the id, or shared
-	for i := range rows {
-		for _, id := range rows[i].HashIDs {
-			if uint64(id)%passes != pass {
-				continue
-			}
-			if at, ok := owner[id]; !ok {
-				owner[id] = int32(i)
-			} else if at != int32(i) {
-				owner[id] = shared
-			}
-		}
+// tenantIDs keys ids for one tenant. The most recent answers are kept.
+type tenantIDs struct {
+	keyer Keyer
+	known map[tenantID]int64
+}
+
+type tenantID struct {
+	id     int64
+	tenant string
+}
+
+// maxKnown bounds the answers that are kept.
+const maxKnown = 1 << 18
+
+func (t *tenantIDs) key(id int64, tenant string) int64 {
+	at := tenantID{id, tenant}
+	if v, ok := t.known[at]; ok {
+		return v
 	}
-	for i := range rows {
-		ids := rows[i].HashIDs
-		for j := len(ids) - 1; j >= int(keep[i]); j-- {
-			if uint64(ids[j])%passes == pass && owner[ids[j]] == shared {
-				keep[i] = int32(j + 1)
-				break
-			}
-		}
+	if len(t.known) >= maxKnown || t.known == nil {
+		t.known = map[tenantID]int64{}
 	}
+	v := t.keyer.Key(kindTenantBlock, binary.BigEndian.AppendUint64(nil, uint64(id)), []byte(tenant))
+	t.known[at] = v
+	return v
 }

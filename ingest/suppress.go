@@ -1,8 +1,11 @@
 package ingest
 
 import (
+	"context"
+	"maps"
 	"slices"
 
+	"tailgate/internal/spill"
 	"tailgate/schemas"
 )
 
@@ -14,104 +17,96 @@ type Suppressed struct {
 	Nulled bool   `json:"nulled"` // "other" was too small as well
 }
 
-// labelColumn is a column whose labels name groups of requests.
-type labelColumn struct {
-	name string
-	get  func(*schemas.Request) *string
-	set  func(*schemas.Request, *string)
-}
-
-var labelColumns = []labelColumn{
-	{"tenant", func(r *schemas.Request) *string { return r.Tenant }, func(r *schemas.Request, s *string) { r.Tenant = s }},
-	{"class", func(r *schemas.Request) *string { return r.Class }, func(r *schemas.Request, s *string) { r.Class = s }},
-	{"model", modelLabel, setModelLabel},
-}
-
-func modelLabel(r *schemas.Request) *string {
-	if r.Model == "" {
-		return nil
-	}
-	return &r.Model
-}
-
-func setModelLabel(r *schemas.Request, s *string) {
-	r.Model = ""
-	if s != nil {
-		r.Model = *s
-	}
-}
-
-// suppressLabels merges the labels of groups with fewer than k sessions or minRequests rows into "other",
-// column by column, and drops "other" where it is as small. sessions has a number for each row's session.
-func suppressLabels(rows []schemas.Request, sessions []uint32, k, minRequests int, r *PublishReport) {
-	for _, c := range labelColumns {
-		r.Suppressed = append(r.Suppressed, c.suppress(rows, sessions, k, minRequests))
-	}
-}
-
-func (c labelColumn) suppress(rows []schemas.Request, sessions []uint32, k, minRequests int) Suppressed {
-	out := Suppressed{Column: c.name}
-	other := schemas.LabelOther
-	small := func(g groupSize) bool { return g.sessions < k || g.rows < minRequests }
-	replace := map[string]*string{}
-	for label, g := range c.groups(rows, sessions) {
-		if label != other && small(g) {
-			replace[label] = &other
-			out.Labels++
-			out.Rows += int64(g.rows)
-		}
-	}
-	c.replace(rows, replace)
-	if g, ok := c.groups(rows, sessions)[other]; ok && small(g) {
-		out.Nulled = true
-		c.replace(rows, map[string]*string{other: nil})
-	}
-	return out
-}
-
-func (c labelColumn) replace(rows []schemas.Request, by map[string]*string) {
-	for i := range rows {
-		if l := c.get(&rows[i]); l != nil {
-			if to, ok := by[*l]; ok {
-				c.set(&rows[i], to)
-			}
-		}
-	}
-}
+// labelColumns are the columns whose labels name groups of requests, in the order of slot.labels.
+var labelColumns = [3]string{"tenant", "class", "model"}
 
 // groupSize is how large the group of one label is.
-type groupSize struct{ rows, sessions int }
+type groupSize struct{ rows, sessions int64 }
 
-// groups measures the group of each label.
-func (c labelColumn) groups(rows []schemas.Request, sessions []uint32) map[string]groupSize {
-	numbers := map[string]uint32{}
-	var labels []string
-	pairs := make([]uint64, 0, len(rows)) // label and session of each row
-	for i := range rows {
-		l := c.get(&rows[i])
-		if l == nil {
-			continue
-		}
-		n, ok := numbers[*l]
-		if !ok {
-			n = uint32(len(labels))
-			numbers[*l] = n
-			labels = append(labels, *l)
-		}
-		pairs = append(pairs, uint64(n)<<32|uint64(sessions[i]))
+// relabel says for each column what becomes of a label (code plus 1; 0 = null). Labels that are not there stay.
+type relabel [3]map[uint32]uint32
+
+func (r *relabel) of(column int, label uint32) uint32 {
+	if to, ok := r[column][label]; ok {
+		return to
 	}
-	slices.Sort(pairs)
-	sizes := make([]groupSize, len(labels))
-	for i, p := range pairs {
-		g := &sizes[p>>32]
-		g.rows++
-		if i == 0 || pairs[i-1] != p {
-			g.sessions++
+	return label
+}
+
+// suppress merges the labels of groups with fewer than k sessions or minRequests rows into "other", column by
+// column, and drops "other" where it is as small. Rows are never dropped.
+func (f *survey) suppress(ctx context.Context, w *words, k, minRequests int) (relabel, []Suppressed, error) {
+	var to relabel
+	out := make([]Suppressed, len(labelColumns))
+	small := func(g groupSize) bool { return g.sessions < int64(k) || g.rows < int64(minRequests) }
+	other := w.code(schemas.LabelOther) + 1
+	groups, err := f.groups(ctx, &to)
+	if err != nil {
+		return to, nil, err
+	}
+	merged := 0
+	for c, name := range labelColumns {
+		out[c].Column, to[c] = name, map[uint32]uint32{}
+		for label, g := range groups[c] {
+			if label != 0 && label != other && small(g) {
+				to[c][label] = other
+				out[c].Labels++
+				out[c].Rows += g.rows
+			}
+		}
+		merged += out[c].Labels
+	}
+	if merged > 0 {
+		if groups, err = f.groups(ctx, &to); err != nil {
+			return to, nil, err
 		}
 	}
-	out := make(map[string]groupSize, len(labels))
-	for i, l := range labels {
-		out[l] = sizes[i]
+	for c := range labelColumns {
+		if g, ok := groups[c][other]; ok && small(g) {
+			out[c].Nulled = true
+			for _, label := range slices.Collect(maps.Keys(to[c])) {
+				to[c][label] = 0
+			}
+			to[c][other] = 0
+		}
 	}
-	return out
+	return to, out, nil
+}
+
+// groups measures the group of each label after to was applied.
+func (f *survey) groups(ctx context.Context, to *relabel) ([3]map[uint32]groupSize, error) {
+	var out [3]map[uint32]groupSize
+	for c := range out {
+		out[c] = map[uint32]groupSize{}
+		for i := range f.combos {
+			label := to.of(c, f.combos[i].labels[c])
+			g := out[c][label]
+			g.rows += f.combos[i].rows
+			g.sessions += f.combos[i].loners
+			out[c][label] = g
+		}
+	}
+	var combos, labels []uint32
+	err := f.sessions.Each(ctx, func(group []spill.Entry) error {
+		combos = combos[:0]
+		for _, e := range group {
+			if !slices.Contains(combos, e.Pos) {
+				combos = append(combos, e.Pos)
+			}
+		}
+		for c := range out {
+			labels = labels[:0]
+			for _, at := range combos {
+				label := to.of(c, f.combos[at].labels[c])
+				if !slices.Contains(labels, label) {
+					labels = append(labels, label)
+					g := out[c][label]
+					g.sessions++
+					out[c][label] = g
+				}
+			}
+		}
+		return nil
+	})
+	return out, err
 }

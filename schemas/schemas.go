@@ -29,6 +29,9 @@ const (
 const (
 	TableRequests = "requests"
 	TableSegment  = "segment"
+
+	TableDeadLetters = "dead_letters"
+
 	TableTrace    = "trace"
 	TableResults  = "results"
 	TableRuns     = "runs"

@@ -11,6 +11,7 @@ func Tables() []Table {
 	return []Table{
 		{TableRequests, Request{}},
 		{TableSegment, Request{}},
+		{TableDeadLetters, DeadLetter{}},
 		{TableTrace, TraceRow{}},
 		{TableResults, Result{}},
 		{TableRuns, Run{}},

@@ -70,11 +70,19 @@ func (w *Writer[T]) Write(rows []T) error {
 		w.rows += int64(n)
 		rows = rows[n:]
 		if w.pending >= w.groupBytes {
-			w.pending = 0
-			if err := w.w.Flush(); err != nil {
-				return fmt.Errorf("writing a row group: %w", err)
+			if err := w.Flush(); err != nil {
+				return err
 			}
 		}
+	}
+	return nil
+}
+
+// Flush ends the row group.
+func (w *Writer[T]) Flush() error {
+	w.pending = 0
+	if err := w.w.Flush(); err != nil {
+		return fmt.Errorf("writing a row group: %w", err)
 	}
 	return nil
 }

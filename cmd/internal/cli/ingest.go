@@ -20,6 +20,7 @@ import (
 type ingestFlags struct {
 	format, lake, keys, epoch, classes string
 	codec                              string
+	exclude                            string
 	models                             []string
 	maxBad                             string
 	allowGap, acceptReset, asJSON      bool
@@ -46,6 +47,7 @@ a reset topic or a torn segment; 7 key missing or unsafe.`,
 	fl.StringVar(&f.keys, "keys", "", "folder of the keys (tailgate keys init)")
 	fl.StringVar(&f.epoch, "epoch", "auto", "epoch of the block key; auto takes the newest")
 	fl.StringVar(&f.classes, "classes", "", "YAML file with the rules for workload classes")
+	fl.StringVar(&f.exclude, "exclude", "", "YAML file with the tenants, sessions and headers that opted out; dropped before hashing")
 	fl.StringSliceVar(&f.models, "model-label", nil, "model names that may be written as they are; others become m_ tokens")
 	fl.StringVar(&f.maxBad, "max-bad", "1%", "share of bad records above which the run fails")
 	fl.BoolVar(&f.allowGap, "allow-gap", false, "go on when retention has removed records that were not read")
@@ -61,17 +63,9 @@ func (a *app) ingest(ctx context.Context, sources []string, f *ingestFlags) erro
 	if err != nil {
 		return err
 	}
-	keys, err := loadKeys(f.keys, f.epoch)
-	if err != nil {
+	if err := f.anonymizer(o); err != nil {
 		return err
 	}
-	hasher, err := anonymize.NewHasher(keys, anonymize.Options{})
-	if err != nil {
-		return err
-	}
-	o.Anonymizer = hasher
-	o.Footer = schemas.Footer{Tool: version.String(), BlockSize: strconv.Itoa(hasher.BlockSize()),
-		Tokenizer: hasher.TokenizerID(), Epoch: hasher.Epoch()}
 	o.Logger = a.logger()
 	line := a.progress()
 	defer line.end()
@@ -101,6 +95,22 @@ func (a *app) ingest(ctx context.Context, sources []string, f *ingestFlags) erro
 	return err
 }
 
+// anonymizer loads the keys and says in the footer what they give.
+func (f *ingestFlags) anonymizer(o *ingest.Options) error {
+	keys, err := loadKeys(f.keys, f.epoch)
+	if err != nil {
+		return err
+	}
+	hasher, err := anonymize.NewHasher(keys, anonymize.Options{})
+	if err != nil {
+		return err
+	}
+	o.Anonymizer = hasher
+	o.Footer = schemas.Footer{Tool: version.String(), BlockSize: strconv.Itoa(hasher.BlockSize()),
+		Tokenizer: hasher.TokenizerID(), Epoch: hasher.Epoch()}
+	return nil
+}
+
 // options reads what the flags and the class file say; every fault is listed.
 func (f *ingestFlags) options() (*ingest.Options, error) {
 	var errs []error
@@ -119,7 +129,15 @@ func (f *ingestFlags) options() (*ingest.Options, error) {
 	o := &ingest.Options{Format: format, Mapping: mapping, ValueCodec: f.codec, Lake: f.lake, Models: f.models, MaxBad: maxBad,
 		AllowGap: f.allowGap, AcceptReset: f.acceptReset, Group: f.group}
 	o.Classes, err = readClasses(f.classes)
-	return o, allFaults(append(errs, err)...)
+	errs = append(errs, err)
+	if f.exclude != "" {
+		data, err := os.ReadFile(f.exclude)
+		if err == nil {
+			o.Exclude, err = ingest.ParseExclude(f.exclude, data)
+		}
+		errs = append(errs, err)
+	}
+	return o, allFaults(errs...)
 }
 
 func (a *app) openSource(ctx context.Context, sources []string) (ingest.Source, error) {

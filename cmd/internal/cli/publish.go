@@ -2,9 +2,14 @@ package cli
 
 import (
 	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"tailgate/anonymize"
 	"tailgate/ingest"
 	"tailgate/internal/version"
 )
@@ -12,19 +17,40 @@ import (
 func (a *app) publishCommand() *cobra.Command {
 	var o ingest.PublishOptions
 	var asJSON bool
+	var keys, memory string
 	cmd := &cobra.Command{
 		Use:   "publish LAKE --day D",
 		Short: "Build a day of the lake from its segments",
 		Long: `Dedupes, sorts by arrival, numbers turns, suppresses labels of small groups and keeps only shared block ids.
-The same segments give the same bytes; the day's file is replaced whole. LAKE/day=*/*.parquet is always right.
+The same segments, options and keys give the same bytes, whatever --parts and --memory; the day's file is
+replaced whole. LAKE/day=*/*.parquet is always right.
 
-Exit codes: 0 done; 1 failed while running; 2 wrong usage; 6 a segment is missing or torn.`,
+Block ids that two tenants share, but fewer than --k, are keyed for each tenant with --keys, and left out
+without. Rows of a later epoch than the day's are late: they are counted and left out until the whole day was
+ingested again under a new epoch and is published with --backfill.
+
+Exit codes: 0 done; 1 failed while running; 2 wrong usage; 6 a segment is missing or torn, epochs are mixed, or
+the day is open and --complete was given; 7 the day's key is missing.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			var errs []error
 			if o.Day == "" {
-				return usage(errors.New("--day is missing"), helpHint(cmd))
+				errs = append(errs, errors.New("--day is missing"))
+			}
+			var err error
+			if o.Memory, err = parseMemory(memory); err != nil {
+				errs = append(errs, fmt.Errorf("--memory: %w", err))
+			}
+			if len(errs) > 0 {
+				return usage(errors.Join(errs...), helpHint(cmd))
 			}
 			o.Lake, o.Tool, o.Logger = args[0], version.String(), a.logger()
+			if keys != "" {
+				o.Keys = func(epoch string) (ingest.Keyer, error) { return dayKeys(keys, epoch) }
+			}
+			if cmd.Flags().Changed("keep-builds") && o.KeepBuilds == 0 {
+				o.KeepBuilds = -1
+			}
 			report, err := ingest.Publish(cmd.Context(), o)
 			if err != nil {
 				return err
@@ -37,8 +63,39 @@ Exit codes: 0 done; 1 failed while running; 2 wrong usage; 6 a segment is missin
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&o.Day, "day", "", "UTC day, 2006-01-02")
-	fl.IntVar(&o.K, "k", 0, "sessions below which a label is suppressed (default 20)")
+	fl.IntVar(&o.K, "k", 0, "sessions below which a label is suppressed, and tenants below which a block id is not shared across them (default 20)")
 	fl.IntVar(&o.MinRequests, "min-requests", 0, "requests below which a label is suppressed (default 100)")
+	fl.StringVar(&keys, "keys", "", "folder of the keys, for ids that only few tenants share")
+	fl.DurationVar(&o.MaxDuration, "max-duration", 0, "how long after its arrival a request may be logged (default 32m)")
+	fl.BoolVar(&o.Complete, "complete", false, "refuse a day whose records may not all have come")
+	fl.BoolVar(&o.Backfill, "backfill", false, "build the day from its newest epoch alone")
+	fl.IntVar(&o.Parts, "parts", 0, "sorters side by side (default: processors)")
+	fl.StringVar(&memory, "memory", "512MiB", "rows and ids in memory at a time")
+	fl.IntVar(&o.KeepBuilds, "keep-builds", 1, "earlier builds of the day to keep")
 	fl.BoolVar(&asJSON, "json", false, "print the report as one JSON object")
 	return cmd
+}
+
+// dayKeys loads the keys of a day's epoch.
+func dayKeys(dir, epoch string) (ingest.Keyer, error) {
+	keys, err := loadKeys(dir, epoch)
+	if err != nil {
+		return nil, err
+	}
+	return anonymize.NewHasher(keys, anonymize.Options{})
+}
+
+// parseMemory reads 64MiB, 1GiB or a number of bytes.
+func parseMemory(s string) (int, error) {
+	number, unit := s, 1
+	for suffix, size := range map[string]int{"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30} {
+		if n, ok := strings.CutSuffix(s, suffix); ok {
+			number, unit = n, size
+		}
+	}
+	v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
+	if err != nil || !(v > 0) || v*float64(unit) > math.MaxInt/2 {
+		return 0, fmt.Errorf("%q is not a size such as 512MiB", s)
+	}
+	return max(int(v*float64(unit)), 1), nil
 }

@@ -1,0 +1,63 @@
+package cli
+
+import (
+	"context"
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"tailgate/ingest"
+)
+
+func (a *app) reprocessCommand() *cobra.Command {
+	f := ingestFlags{maxBad: "1%"}
+	var reasons []string
+	cmd := &cobra.Command{
+		Use:   "reprocess kafka://broker/topic | FILE… --format F --out LAKE --keys DIR [--reason R]",
+		Short: "Read dead letters again, by their pointers, and add what can be read now",
+		Long: `Fetches the records of the dead-letter ledger again and decodes them with this version, --format and --classes.
+What can be read becomes rows beside its segment, once, however often this runs; the next publish has them.
+Use the epoch that the day was ingested under: rows of another one are late.
+
+Exit codes: 0 done; 1 the source is unreachable, or another run was first; 2 wrong usage; 6 a broken lake; 7 key
+missing or unsafe.`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return a.reprocess(cmd.Context(), args, &f, reasons) },
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&f.format, "format", "", "layout of the records, as for ingest; not auto")
+	fl.StringVar(&f.codec, "value-codec", ingest.CodecAuto, "compression inside message values: auto, none, gzip, zstd")
+	fl.StringVar(&f.lake, "out", "", "folder of the lake")
+	fl.StringVar(&f.keys, "keys", "", "folder of the keys")
+	fl.StringVar(&f.epoch, "epoch", "auto", "epoch of the block key; auto takes the newest")
+	fl.StringVar(&f.classes, "classes", "", "YAML file with the rules for workload classes")
+	fl.StringVar(&f.exclude, "exclude", "", "YAML file with the tenants, sessions and headers that opted out")
+	fl.StringSliceVar(&f.models, "model-label", nil, "model names that may be written as they are; others become m_ tokens")
+	fl.StringSliceVar(&reasons, "reason", nil, "reasons of the dead letters to read again (default all)")
+	fl.BoolVar(&f.asJSON, "json", false, "print the report as one JSON object")
+	return cmd
+}
+
+func (a *app) reprocess(ctx context.Context, sources []string, f *ingestFlags, reasons []string) error {
+	hideText()
+	o, err := f.options()
+	if err != nil {
+		return err
+	}
+	if err := f.anonymizer(o); err != nil {
+		return err
+	}
+	o.Logger = a.logger()
+	src, err := a.openSource(ctx, sources)
+	if err != nil {
+		return err
+	}
+	report, err := ingest.Reprocess(ctx, src, *o, reasons)
+	if report == nil {
+		return err
+	}
+	if f.asJSON {
+		return errors.Join(err, a.printJSON(report))
+	}
+	return errors.Join(err, report.WriteText(a.stdout))
+}

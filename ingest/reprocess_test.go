@@ -1,0 +1,162 @@
+package ingest_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"tailgate/ingest"
+	"tailgate/internal/fault"
+)
+
+// deadLake ingests messages of which some cannot be read, and returns the source as it would be read later:
+// with times that make sense.
+func deadLake(t *testing.T) (o ingest.Options, later *memory) {
+	t.Helper()
+	otlp, err := os.ReadFile(filepath.Join("testdata", "otlp.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	array := func(items ...[]byte) []byte {
+		return append(append([]byte("["), bytes.Join(items, []byte(","))...), ']')
+	}
+	long := time.Unix(int64(base)-200_000, 0) // two days before the requests that it holds
+	records := func(logged time.Time) []ingest.Record {
+		recs := []ingest.Record{
+			message(0, litellm(0, nil)),
+			message(1, array(litellm(1, nil), litellm(2, fields{"startTime": "never"}))), // a row and a dead record
+			message(2, litellm(3, nil)),                         // dead by its time
+			message(3, array(litellm(4, nil), litellm(5, nil))), // both dead by their time
+			message(4, []byte("{broken")),
+			message(5, bytes.Clone(otlp)), // of another format
+		}
+		recs[2].Time, recs[3].Time = logged, logged
+		return recs
+	}
+	o = options(t.TempDir())
+	o.MaxBad = 1
+	r := run(t, newMemory(records(long)), o)
+	if r.Total.Rows != 2 || r.Total.Dead[ingest.DeadBadTime] != 3 {
+		t.Fatalf("%+v", r.Total)
+	}
+	return o, newMemory(records(time.Time{}))
+}
+
+func reprocess(t *testing.T, src ingest.Source, o ingest.Options, reasons ...string) *ingest.ReprocessReport {
+	t.Helper()
+	r, err := ingest.Reprocess(t.Context(), src, o, reasons)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestReprocessResolvesEachLetterOnce(t *testing.T) {
+	o, src := deadLake(t)
+	before, err := ingest.DeadLetters(o.Lake)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := reprocess(t, src, o, ingest.DeadBadTime)
+	if r.Letters != 3 || r.Resolved != 3 || r.Rows != 3 || r.Dead != 0 || r.Files != 1 {
+		t.Errorf("%+v", r)
+	}
+	if r := reprocess(t, src, o, ingest.DeadBadTime); r.Letters != 0 || r.Rows != 0 || r.Files != 0 {
+		t.Errorf("a second run: %+v", r)
+	}
+	if r := reprocess(t, src, o); r.Rows != 0 || r.Letters != int64(len(before)-3) || r.Dead != r.Letters {
+		t.Errorf("the others are still dead: %+v", r)
+	}
+	after, err := ingest.DeadLetters(o.Lake)
+	if err != nil || len(after) != len(before)-3 {
+		t.Errorf("%d letters of %d, %v", len(after), len(before), err)
+	}
+	report, rows := publish(t, o.Lake, 1, 1)
+	if report.Duplicates != 0 || len(rows) != 5 {
+		t.Errorf("%d rows, %+v", len(rows), report)
+	}
+	o.Format = "otlp-json"
+	r = reprocess(t, src, o, ingest.DeadLayout)
+	if r.Resolved != 1 || r.Rows == 0 {
+		t.Errorf("another format: %+v", r)
+	}
+	// The log goes on as if nothing had been.
+	o.Format = "litellm"
+	src.records[0] = append(src.records[0], message(6, litellm(7, nil)))
+	src.parts[0].End = 7
+	if got := run(t, src, o); got.Total.Rows != 1 {
+		t.Errorf("%+v", got.Total)
+	}
+	segmentRows(t, o.Lake)
+}
+
+func TestReprocessTellsWhatTheSourceHasNoMore(t *testing.T) {
+	o, src := deadLake(t)
+	src.parts[0].First = 3
+	r := reprocess(t, src, o, ingest.DeadBadTime)
+	if r.Letters != 3 || r.Unreachable != 1 || r.Rows != 2 {
+		t.Errorf("%+v", r)
+	}
+	other := newMemory()
+	if r := reprocess(t, other, o, ingest.DeadBadTime); r.Unreachable != 1 {
+		t.Errorf("without the topic: %+v", r)
+	}
+	_, err := ingest.Reprocess(t.Context(), src, o, []string{"boredom"})
+	if fault.Of(err) != fault.Usage || !strings.Contains(err.Error(), "boredom") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestReprocessAtTheSameTimeDoublesNothing(t *testing.T) {
+	o, src := deadLake(t)
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() { _, _ = ingest.Reprocess(t.Context(), src, o, nil) }) // all but one find the name taken
+	}
+	all.Wait()
+	if _, rows := publish(t, o.Lake, 1, 1); len(rows) != 5 {
+		t.Errorf("%d rows", len(rows))
+	}
+	letters, err := ingest.DeadLetters(o.Lake)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range letters {
+		if l.Reason == ingest.DeadBadTime {
+			t.Errorf("still open: %+v", l)
+		}
+	}
+}
+
+func TestABrokenReprocessedFileStopsPublish(t *testing.T) {
+	o, src := deadLake(t)
+	reprocess(t, src, o)
+	paths, err := filepath.Glob(filepath.Join(o.Lake, "_reprocessed", "*", "*", "*", "*.parquet"))
+	if err != nil || len(paths) != 1 {
+		t.Fatalf("%v, %v", paths, err)
+	}
+	whole, err := os.ReadFile(paths[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	publish(t, o.Lake, 1, 1)
+	for name, harm := range map[string]func() error{
+		"torn": func() error { return os.Truncate(paths[0], 100) },
+		"gone": func() error { return os.Remove(paths[0]) },
+	} {
+		if err := os.WriteFile(paths[0], whole, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if err := harm(); err != nil {
+			t.Fatal(err)
+		}
+		_, err := ingest.Publish(t.Context(), ingest.PublishOptions{Lake: o.Lake, Day: baseDay, K: 1, MinRequests: 1})
+		if fault.Of(err) != fault.Data {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

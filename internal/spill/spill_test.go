@@ -1,0 +1,169 @@
+package spill_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tailgate/internal/spill"
+)
+
+// records makes n records with many equal beginnings.
+func records(seed uint64, n int) [][]byte {
+	r := rand.New(rand.NewPCG(seed, 1))
+	out := make([][]byte, n)
+	for i := range out {
+		rec := binary.BigEndian.AppendUint64(nil, r.Uint64N(5))
+		rec = binary.BigEndian.AppendUint64(rec, r.Uint64N(5))
+		for range r.IntN(40) {
+			rec = append(rec, byte(r.IntN(3)))
+		}
+		out[i] = rec
+	}
+	return out
+}
+
+func drain(t *testing.T, sorters ...*spill.Sorter) [][]byte {
+	t.Helper()
+	m, err := spill.Merge(sorters...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	var out [][]byte
+	for {
+		rec, err := m.Next()
+		if errors.Is(err, io.EOF) {
+			return out
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, bytes.Clone(rec))
+	}
+}
+
+func TestSorterOrdersWhateverTheBudgetAndParts(t *testing.T) {
+	for _, n := range []int{0, 1, 1000, 70_000} {
+		in := records(uint64(n), n)
+		want := slices.Clone(in)
+		slices.SortFunc(want, bytes.Compare)
+		for _, budget := range []int{1, 1 << 20, 1 << 30} {
+			for _, parts := range []int{1, 3} {
+				sorters := make([]*spill.Sorter, parts)
+				for i := range sorters {
+					sorters[i] = spill.NewSorter(t.TempDir(), budget)
+				}
+				for i, rec := range in {
+					if err := sorters[i%parts].Add(rec); err != nil {
+						t.Fatal(err)
+					}
+				}
+				spilled := 0
+				for _, s := range sorters {
+					if err := s.Seal(); err != nil {
+						t.Fatal(err)
+					}
+					spilled += s.Spilled()
+				}
+				if (n == 70_000 && budget == 1) != (spilled > 0) && budget != 1<<20 {
+					t.Errorf("%d records, budget %d: %d files", n, budget, spilled)
+				}
+				for range 2 {
+					if got := drain(t, sorters...); !slices.EqualFunc(got, want, bytes.Equal) {
+						t.Fatalf("%d records, budget %d, %d parts: out of order", n, budget, parts)
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestBucketsGroupEqualKeys(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	var in []spill.Entry
+	want := map[uint64][]spill.Entry{}
+	for i := range 60_000 {
+		e := spill.Entry{Key: r.Uint64N(9000), Row: uint32(i), Pos: uint32(r.IntN(9))}
+		in, want[e.Key] = append(in, e), append(want[e.Key], e)
+	}
+	for _, budget := range []int{1, 1 << 20, 1 << 30} {
+		b := spill.NewBuckets(t.TempDir(), int64(len(in)), budget)
+		for _, e := range in {
+			if err := b.Add(e); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := b.Seal(); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			got := map[uint64][]spill.Entry{}
+			err := b.Each(t.Context(), func(g []spill.Entry) error {
+				if got[g[0].Key] != nil {
+					t.Fatal("a key came twice")
+				}
+				got[g[0].Key] = slices.Clone(g)
+				return nil
+			})
+			if diff := cmp.Diff(want, got); err != nil || diff != "" {
+				t.Fatalf("budget %d: %v %s", budget, err, diff[:min(400, len(diff))])
+			}
+		}
+		boom := errors.New("boom")
+		if err := b.Each(t.Context(), func([]spill.Entry) error { return boom }); !errors.Is(err, boom) {
+			t.Errorf("the visit's error is %v", err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := b.Each(ctx, func([]spill.Entry) error { return nil }); !errors.Is(err, context.Canceled) {
+			t.Errorf("cancelled: %v", err)
+		}
+	}
+}
+
+func TestSpillFaultsAreErrors(t *testing.T) {
+	s := spill.NewSorter("/nonexistent/folder", 1)
+	var err error
+	for _, rec := range records(1, 70_000) {
+		if err = s.Add(rec); err != nil {
+			break
+		}
+	}
+	if err == nil {
+		t.Error("no error without a folder")
+	}
+	if err := spill.NewSorter(t.TempDir(), 1).Add([]byte("short")); err == nil {
+		t.Error("a short record was taken")
+	}
+	dir := t.TempDir()
+	s = spill.NewSorter(dir, 1)
+	for _, rec := range records(1, 70_000) {
+		if err := s.Add(rec); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Seal(); err != nil {
+		t.Fatal(err)
+	}
+	files, _ := os.ReadDir(dir)
+	path := dir + "/" + files[0].Name()
+	if err := os.Truncate(path, 1000); err != nil {
+		t.Fatal(err)
+	}
+	m, err := spill.Merge(s)
+	for err == nil {
+		_, err = m.Next()
+	}
+	if errors.Is(err, io.EOF) {
+		t.Error("a cut file reads as whole")
+	}
+}
