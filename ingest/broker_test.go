@@ -48,7 +48,7 @@ func newBroker(t testing.TB, partitions int32, configs ...string) *broker {
 	if b.addr == "" {
 		b.topic, b.data = "tides", t.TempDir()
 		b.startFake()
-		t.Cleanup(func() { b.Cluster.Close() })
+		t.Cleanup(func() { b.Close() })
 	}
 	admin, err := kgo.NewClient(kgo.SeedBrokers(b.addr))
 	if err != nil {
@@ -86,7 +86,7 @@ func (b *broker) startFake() {
 func (b *broker) restart() {
 	b.t.Helper()
 	if b.Cluster != nil {
-		b.Cluster.Close()
+		b.Close()
 		b.startFake()
 		return
 	}

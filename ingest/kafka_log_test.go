@@ -102,7 +102,7 @@ func TestKafkaCompactedTopic(t *testing.T) {
 	}
 	for deadline := time.Now().Add(time.Minute); ; {
 		if b.Cluster != nil {
-			b.Cluster.Compact()
+			b.Compact()
 		}
 		left := b.offsets(int64(n))
 		if len(left) == len(want) {
