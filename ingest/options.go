@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tailgate/internal/fault"
+	"tailgate/internal/objstore"
 	"tailgate/prompt"
 	"tailgate/schemas"
 )
@@ -32,6 +33,7 @@ const blockSize = 16
 type Options struct {
 	Format     string         // litellm | otlp-json
 	Lake       string         // folder of the lake; made when missing
+	Bucket     *objstore.S3   // lake on an object store, instead of Lake
 	Anonymizer Anonymizer     // required: no key, no run
 	Footer     schemas.Footer // epoch, tokenizer and tool version; block size "" means 16
 	Classes    *ClassRules    // nil = the default rules
@@ -51,6 +53,7 @@ type Options struct {
 	OnProgress func(Progress) // called now and then, not concurrently; nil = not
 
 	hook func(point string) error // failpoints of the tests; nil = none
+	wrap func(store) store        // what tests put around the store; nil = nothing
 }
 
 // Progress is a look at a running ingest.
@@ -72,7 +75,7 @@ func (o *Options) Validate() error {
 	if decoderOf(o.Format) == nil {
 		add("format %q is not one of %s", o.Format, strings.Join(Formats(), ", "))
 	}
-	if o.Lake == "" {
+	if o.Lake == "" && o.Bucket == nil {
 		add("lake folder is missing")
 	}
 	if o.Anonymizer == nil {
@@ -121,6 +124,18 @@ func (o Options) withDefaults() Options {
 		o.hook = func(string) error { return nil }
 	}
 	return o
+}
+
+// lake is the store that the options name.
+func (o *Options) lake() store {
+	var s store = objstore.NewDir(o.Lake)
+	if o.Bucket != nil {
+		s = o.Bucket
+	}
+	if o.wrap != nil {
+		s = o.wrap(s)
+	}
+	return s
 }
 
 func or[T comparable](v, def T) T {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"runtime"
 	"sync"
 
@@ -23,15 +22,16 @@ func Run(ctx context.Context, src Source, o Options) (*Report, error) {
 		return nil, err
 	}
 	o = o.withDefaults()
-	if err := proveStore(filepath.Join(o.Lake, segmentsFolder)); err != nil {
+	lake := o.lake()
+	if err := proveStore(ctx, lake); err != nil {
 		return nil, err
 	}
 	parts, err := src.Partitions(ctx)
 	if err != nil {
 		return nil, err
 	}
-	r := &runner{src: src, opts: &o}
-	if err := r.plan(parts); err != nil {
+	r := &runner{src: src, store: lake, opts: &o}
+	if err := r.plan(ctx, parts); err != nil {
 		return nil, err
 	}
 	errs := r.checkFormat(ctx)
@@ -44,6 +44,7 @@ func Run(ctx context.Context, src Source, o Options) (*Report, error) {
 // runner is one run over all partitions.
 type runner struct {
 	src     Source
+	store   store
 	opts    *Options
 	workers []*worker
 	meter   meter

@@ -4,12 +4,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
+	"path"
 	"time"
 
 	"github.com/parquet-go/parquet-go"
 
-	"tailgate/internal/atomicfile"
+	"tailgate/internal/objstore"
 	"tailgate/internal/parquetio"
 	"tailgate/schemas"
 )
@@ -20,7 +20,7 @@ type segment struct {
 	facts segmentFacts
 	dead  []DeadLetter
 
-	file   *atomicfile.Unnamed
+	file   *objstore.Draft
 	writer *parquetio.Writer[schemas.Request]
 	batch  []schemas.Request
 	bytes  int64
@@ -31,12 +31,8 @@ type segment struct {
 const rowBatch = 256
 
 // newSegment starts the segment of a log that begins at offset first.
-func newSegment(lake string, id logID, footer schemas.Footer, first int64) (*segment, error) {
-	dir := id.path(lake, segmentsFolder)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, fmt.Errorf("making the segment folder: %w", err)
-	}
-	f, err := atomicfile.CreateUnnamed(dir)
+func newSegment(st drafts, id logID, footer schemas.Footer, first int64) (*segment, error) {
+	f, err := st.Draft(segmentKey(id, first))
 	if err != nil {
 		return nil, err
 	}
@@ -45,6 +41,10 @@ func newSegment(lake string, id logID, footer schemas.Footer, first int64) (*seg
 		writer: parquetio.NewWriter[schemas.Request](f, footer.Map(), parquetio.SegmentGroup),
 		facts:  segmentFacts{First: first, Last: -1, Next: first, Counts: newCounts(), Days: map[string]int64{}},
 	}, nil
+}
+
+func segmentKey(id logID, first int64) string {
+	return path.Join(id.folder(segmentsFolder), segmentName(first))
 }
 
 // addRow appends a row.
@@ -119,11 +119,7 @@ func (s *segment) close() error {
 
 // verify reads the footer back from the file before anything relies on it.
 func (s *segment) verify(facts string) error {
-	st, err := s.file.Stat()
-	if err != nil {
-		return fmt.Errorf("checking a segment: %w", err)
-	}
-	pf, err := parquet.OpenFile(s.file, st.Size())
+	pf, err := parquet.OpenFile(s.file, s.file.Size())
 	if err != nil {
 		return fmt.Errorf("checking a segment: %w", err)
 	}
@@ -134,9 +130,6 @@ func (s *segment) verify(facts string) error {
 	}
 	return nil
 }
-
-// publish gives the segment its name. The error is fs.ErrExist when another writer has it.
-func (s *segment) publish() error { return s.file.Link(segmentName(s.facts.First)) }
 
 // discard drops the file unless it was published.
 func (s *segment) discard() { s.file.Discard() }

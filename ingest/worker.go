@@ -9,6 +9,7 @@ import (
 // worker brings one partition from its position to its mark.
 type worker struct {
 	src    Source
+	store  store
 	opts   *Options
 	part   Partition
 	id     logID
@@ -106,7 +107,7 @@ func (w *worker) lose(to int64) error {
 // open makes sure that there is a segment.
 func (w *worker) open() (err error) {
 	if w.seg == nil {
-		w.seg, err = newSegment(w.opts.Lake, w.id, w.opts.Footer, w.pos)
+		w.seg, err = newSegment(w.store, w.id, w.opts.Footer, w.pos)
 	}
 	return err
 }

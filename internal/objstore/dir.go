@@ -58,6 +58,23 @@ func (d *Dir) List(ctx context.Context, folder string) ([]Object, error) {
 	return out, nil
 }
 
+// makeDirs makes dir and what is missing above it, durably: a file is not safe in a folder that is not.
+func makeDirs(dir string) error {
+	if st, err := os.Stat(dir); err == nil && st.IsDir() {
+		return nil
+	}
+	parent := filepath.Dir(dir)
+	if parent != dir {
+		if err := makeDirs(parent); err != nil {
+			return err
+		}
+	}
+	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("making a folder of the store: %w", err)
+	}
+	return atomicfile.SyncDir(parent)
+}
+
 // Open opens an object.
 func (d *Dir) Open(_ context.Context, key string) (*Reader, error) {
 	f, err := os.Open(d.path(key))
@@ -84,8 +101,8 @@ func (d *Dir) Stream(_ context.Context, key string) (io.ReadCloser, error) {
 // Draft starts the object that [Dir.Publish] will name key.
 func (d *Dir) Draft(key string) (*Draft, error) {
 	dir := filepath.Dir(d.path(key))
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, fmt.Errorf("making a folder of the store: %w", err)
+	if err := makeDirs(dir); err != nil {
+		return nil, err
 	}
 	f, err := atomicfile.CreateUnnamed(dir)
 	if err != nil {
@@ -107,8 +124,8 @@ func (d *Dir) Publish(_ context.Context, draft *Draft, key string) error {
 // Replace writes an object whole, over what was there.
 func (d *Dir) Replace(_ context.Context, key string, data []byte) error {
 	p := d.path(key)
-	if err := os.MkdirAll(filepath.Dir(p), 0o755); err != nil {
-		return fmt.Errorf("making a folder of the store: %w", err)
+	if err := makeDirs(filepath.Dir(p)); err != nil {
+		return err
 	}
 	return atomicfile.WriteFile(p, data)
 }
