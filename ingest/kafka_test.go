@@ -255,7 +255,7 @@ func TestOpenKafkaSaysWhatIsWrong(t *testing.T) {
 		kind            fault.Kind
 	}{
 		{"no broker", "kafka://" + closed.Addr().String() + "/tides", "connection refused", fault.Failure},
-		{"not a broker", "kafka://" + silent.Addr().String() + "/tides", "no answer from", fault.Failure},
+		{"not a broker", "kafka://" + silent.Addr().String() + "/tides", "no answer", fault.Failure},
 		{"no topic", "kafka://" + b.addr + "/ebb", "no such topic", fault.Failure},
 		{"no topic name", "kafka://" + b.addr, "must name one topic", fault.Usage},
 		{"two topics", "kafka://" + b.addr + "/a/b", "must name one topic", fault.Usage},

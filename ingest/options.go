@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -39,6 +40,9 @@ type Options struct {
 	Classes    *ClassRules    // nil = the default rules
 	Models     []string       // model names that may be written as they are; others become m_ tokens
 	MaxBad     float64        // share of records that may be dead letters; 0 = 1 %
+
+	ValueCodec     string // of the records' values: a Codec… constant; "" = CodecAuto
+	MaxRecordBytes int64  // larger records are dead letters, also after decompression; 0 = 32 MiB, the most
 
 	RotateRows  int64         // rows of a segment; 0 = 250,000
 	RotateBytes int64         // bytes of a segment's rows in memory; 0 = 128 MiB
@@ -90,6 +94,12 @@ func (o *Options) Validate() error {
 	if o.RotateRows < 0 || o.RotateBytes < 0 || o.RotateAge < 0 || o.Stall < 0 {
 		add("rotation and stall limits must not be negative")
 	}
+	if o.ValueCodec != "" && !slices.Contains(ValueCodecs(), o.ValueCodec) {
+		add("value codec %q is not one of %s", o.ValueCodec, strings.Join(ValueCodecs(), ", "))
+	}
+	if o.MaxRecordBytes < 0 || o.MaxRecordBytes > maxRecordBytes {
+		add("max-record-bytes must lie in (0, 32 MiB], not %d", o.MaxRecordBytes)
+	}
 	for _, m := range o.Models {
 		if !validLabel(m) {
 			add("model label %q must have 1 to 128 printable characters", m)
@@ -113,6 +123,8 @@ func (o Options) withDefaults() Options {
 		o.Classes = DefaultClasses()
 	}
 	o.MaxBad = or(o.MaxBad, 0.01)
+	o.ValueCodec = or(o.ValueCodec, CodecAuto)
+	o.MaxRecordBytes = or(o.MaxRecordBytes, maxRecordBytes)
 	o.RotateRows = or(o.RotateRows, 250_000)
 	o.RotateBytes = or(o.RotateBytes, 128<<20)
 	o.RotateAge = or(o.RotateAge, time.Minute)

@@ -82,6 +82,7 @@ func (r *runner) planPartition(ctx context.Context, p Partition, id logID) (*wor
 	w := &worker{
 		src: r.src, store: r.store, opts: r.opts, part: p, id: id, rows: newRowMaker(r.opts), decode: decoderOf(r.opts.Format),
 		meter: &r.meter, pos: p.First, logFirst: -1,
+		unwrap: unwrapper{codec: r.opts.ValueCodec, limit: r.opts.MaxRecordBytes},
 	}
 	if p.Note != "" {
 		r.note(p, id.topic, p.Note)
@@ -183,12 +184,18 @@ func (w *worker) sample(ctx context.Context, dead map[string]int64) bool {
 	if err != nil {
 		return false
 	}
+	defer w.unwrap.forget()
 	for i := range b.Records[:min(len(b.Records), sampled)] {
 		r := &b.Records[i]
 		if r.Mark != "" || len(r.Value) == 0 {
 			continue
 		}
-		for _, it := range w.decode(r.Value) {
+		text, reason := w.unwrap.open(r.Value)
+		if reason != "" {
+			dead[reason]++
+			continue
+		}
+		for _, it := range w.decode(text) {
 			if it.dead == "" && it.skip != SkipEmpty {
 				return true
 			}

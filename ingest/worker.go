@@ -14,6 +14,7 @@ type worker struct {
 	part   Partition
 	id     logID
 	rows   *rowMaker
+	unwrap unwrapper
 	decode decoder
 	meter  *meter
 
@@ -29,6 +30,7 @@ type worker struct {
 
 // run consumes the partition up to its mark. What was good before an error is published all the same.
 func (w *worker) run(ctx context.Context) error {
+	defer w.unwrap.close()
 	defer w.drop()
 	for {
 		err := w.consume(ctx)
