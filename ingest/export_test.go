@@ -1,4 +1,18 @@
 package ingest
 
+import "time"
+
+// Store is where a lake is kept.
+type Store = store
+
 // SetHook makes f the failpoint hook of o.
 func SetHook(o *Options, f func(point string) error) { o.hook = f }
+
+// SetStore puts f around the store of o.
+func SetStore(o *Options, f func(Store) Store) { o.wrap = f }
+
+// SetClock makes f the clock of the rotation.
+func SetClock(o *Options, f func() time.Time) { o.now = f }
+
+// SetFree makes f tell the free space of the disk.
+func SetFree(o *Options, f func(dir string) (int64, error)) { o.free = f }

@@ -188,3 +188,35 @@ func (k *Kafka) Partitions(ctx context.Context) ([]Partition, error) {
 	}
 	return parts, nil
 }
+
+// OffsetsAt finds, by partition, the first record that the log took at t or later.
+func (k *Kafka) OffsetsAt(ctx context.Context, t time.Time) (map[int32]int64, error) {
+	ids, err := k.partitionIDs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	requests := make([]kafka.OffsetRequest, len(ids))
+	for i, id := range ids {
+		requests[i] = kafka.TimeOffsetOf(id, t)
+	}
+	resp, err := k.client.ListOffsets(ctx, &kafka.ListOffsetsRequest{
+		Topics: map[string][]kafka.OffsetRequest{k.topic: requests}, IsolationLevel: kafka.ReadCommitted,
+	})
+	if err != nil {
+		return nil, k.unanswered(ctx, "asking for the topic's offsets by time", err)
+	}
+	found := map[int32]int64{}
+	for _, o := range resp.Topics[k.topic] {
+		if o.Error != nil {
+			return nil, fmt.Errorf("asking for the offsets of %s/%d by time: %w", k.topic, o.Partition, o.Error)
+		}
+		for offset := range o.Offsets {
+			if offset >= 0 {
+				found[int32(o.Partition)] = offset
+			}
+		}
+	}
+	return found, nil
+}

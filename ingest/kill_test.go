@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -69,6 +70,14 @@ func both(f func(i int)) {
 func writer(ctx context.Context, url, lake string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestKilledWriters$")
 	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s", envURL, url), fmt.Sprintf("%s=%s", envLake, lake))
+	return cmd
+}
+
+// child is a process of this test binary that runs the test of the caller with one more environment variable.
+func child(t *testing.T, env string) *exec.Cmd {
+	name, _, _ := strings.Cut(t.Name(), "/")
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+name+"$")
+	cmd.Env = append(os.Environ(), env)
 	return cmd
 }
 

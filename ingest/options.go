@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"tailgate/internal/atomicfile"
 	"tailgate/internal/fault"
 	"tailgate/internal/objstore"
 	"tailgate/prompt"
@@ -48,6 +49,16 @@ type Options struct {
 	RotateBytes int64         // bytes of a segment's rows in memory; 0 = 128 MiB
 	RotateAge   time.Duration // age of a segment since its first record; 0 = 60 s
 
+	Memory  int64 // bytes of all open segments together; 0 = 256 MiB
+	MinFree int64 // bytes that the disk must have free before a segment is begun; 0 = 2 GiB, below 0 = any
+
+	// A run ends at the mark taken at its start, unless one of these says otherwise.
+	UntilEnd bool      // go on until the source has nothing more
+	Until    time.Time // end at the first record that the log took at this time or later; Kafka only
+	Follow   bool      // do not end; Kafka only
+
+	Worker, Workers int // this run takes the partitions of worker Worker (from 0) of Workers; 0 of 0 = all
+
 	AllowGap    bool // go on after offsets that retention deleted unread, and count them
 	AcceptReset bool // start a new generation when the topic or file was recreated
 
@@ -58,15 +69,22 @@ type Options struct {
 
 	hook func(point string) error // failpoints of the tests; nil = none
 	wrap func(store) store        // what tests put around the store; nil = nothing
+	now  func() time.Time         // clock of the rotation; nil = time.Now
+	free func(dir string) (int64, error)
 }
 
 // Progress is a look at a running ingest.
 type Progress struct {
+	Elapsed time.Duration
 	Records int64 // offsets consumed
 	Bytes   int64 // bytes of messages consumed
 	Rows    int64
 	Dead    int64
-	Behind  int64 // offsets left to the marks; -1 when not known
+	Behind  int64 // offsets left to the marks, or to the ends of the log when it is followed; -1 when not known
+
+	Segments  int64 // published
+	Conflicts int64 // given up because another writer had them
+	Buffered  int64 // bytes of rows that open segments hold in memory
 }
 
 // Formats lists the decoders.
@@ -91,9 +109,10 @@ func (o *Options) Validate() error {
 	if o.MaxBad < 0 || o.MaxBad > 1 {
 		add("max-bad must lie in [0, 1], not %v", o.MaxBad)
 	}
-	if o.RotateRows < 0 || o.RotateBytes < 0 || o.RotateAge < 0 || o.Stall < 0 {
-		add("rotation and stall limits must not be negative")
+	if o.RotateRows < 0 || o.RotateBytes < 0 || o.RotateAge < 0 || o.Stall < 0 || o.Memory < 0 {
+		add("rotation, memory and stall limits must not be negative")
 	}
+	errs = append(errs, o.validateUntil()...)
 	if o.ValueCodec != "" && !slices.Contains(ValueCodecs(), o.ValueCodec) {
 		add("value codec %q is not one of %s", o.ValueCodec, strings.Join(ValueCodecs(), ", "))
 	}
@@ -128,9 +147,17 @@ func (o Options) withDefaults() Options {
 	o.RotateRows = or(o.RotateRows, 250_000)
 	o.RotateBytes = or(o.RotateBytes, 128<<20)
 	o.RotateAge = or(o.RotateAge, time.Minute)
+	o.Memory = or(o.Memory, 256<<20)
+	o.MinFree = or(o.MinFree, 2<<30)
 	o.Stall = or(o.Stall, 3*time.Minute)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.now == nil {
+		o.now = time.Now
+	}
+	if o.free == nil {
+		o.free = atomicfile.Free
 	}
 	if o.hook == nil {
 		o.hook = func(string) error { return nil }

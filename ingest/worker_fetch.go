@@ -26,14 +26,21 @@ func (w *worker) fetch(ctx context.Context) (Batch, error) {
 			w.opts.Logger.Warn("fetching failed, trying again", "partition", w.part.name(), "error", err)
 		case b.Next > w.pos || b.Done:
 			return b, nil
+		case w.opts.Follow: // nothing came, and that is all right
+			w.pause(ctx, min(wait, w.opts.RotateAge))
+			return b, nil
 		}
 		if time.Now().After(deadline) {
 			return b, w.stalled(last)
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(wait):
-		}
+		w.pause(ctx, wait)
+	}
+}
+
+func (w *worker) pause(ctx context.Context, wait time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(wait):
 	}
 }
 

@@ -83,6 +83,7 @@ func (w *worker) yield(ctx context.Context, seg *segment) error {
 		}
 	}
 	w.report.Conflicts++
+	w.meter.conflicts.Add(1)
 	w.logFirst, w.pos = segments[0].facts.First, next
 	w.opts.Logger.Info("another writer has this range, going on behind it", "partition", w.part.name(), "next", next)
 	return nil
@@ -91,6 +92,7 @@ func (w *worker) yield(ctx context.Context, seg *segment) error {
 // count adds a published segment to the report.
 func (w *worker) count(seg *segment) {
 	w.report.Segments++
+	w.meter.segments.Add(1)
 	w.report.add(seg.facts.Counts)
 	w.report.Last = max(w.report.Last, seg.facts.Last)
 	for _, r := range seg.facts.HoleRanges {
