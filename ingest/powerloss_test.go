@@ -208,7 +208,7 @@ func ingestOn(t testing.TB, d *disk, recs []ingest.Record) error {
 // T17: the power goes at any step, sometimes twice. The log that comes back is whole, and the next run completes
 // it: every request once.
 func TestPowerLoss(t *testing.T) {
-	points := 300
+	points := 100
 	if os.Getenv("TAILGATE_PROVE") == "full" {
 		points = 10_000
 	}
@@ -245,7 +245,7 @@ func TestPowerLossOnALyingDisk(t *testing.T) {
 	recs := hundred(t)[:16]
 	r := rng.New(1, "lies")
 	broken := 0
-	for range 60 {
+	for range 20 {
 		d := newDisk()
 		d.lying = true
 		if err := ingestOn(t, d, recs); err != nil {

@@ -59,6 +59,7 @@ func OpenS3(ctx context.Context, url string, o S3Options) (*S3, error) {
 			so.BaseEndpoint = aws.String(o.Endpoint)
 		}
 		so.UsePathStyle = so.BaseEndpoint != nil
+		so.DisableLogOutputChecksumValidationSkipped = true
 	})
 	return &S3{client: client, bucket: bucket, prefix: prefix}, nil
 }
