@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"strings"
 	"time"
 
@@ -109,16 +108,7 @@ func (o *Options) Validate() error {
 	if o.MaxBad < 0 || o.MaxBad > 1 {
 		add("max-bad must lie in [0, 1], not %v", o.MaxBad)
 	}
-	if o.RotateRows < 0 || o.RotateBytes < 0 || o.RotateAge < 0 || o.Stall < 0 || o.Memory < 0 {
-		add("rotation, memory and stall limits must not be negative")
-	}
-	errs = append(errs, o.validateUntil()...)
-	if o.ValueCodec != "" && !slices.Contains(ValueCodecs(), o.ValueCodec) {
-		add("value codec %q is not one of %s", o.ValueCodec, strings.Join(ValueCodecs(), ", "))
-	}
-	if o.MaxRecordBytes < 0 || o.MaxRecordBytes > maxRecordBytes {
-		add("max-record-bytes must lie in (0, 32 MiB], not %d", o.MaxRecordBytes)
-	}
+	errs = append(errs, o.CheckLimits())
 	for _, m := range o.Models {
 		if !validLabel(m) {
 			add("model label %q must have 1 to 128 printable characters", m)

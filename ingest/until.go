@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"slices"
+	"strings"
 	"time"
 
 	"tailgate/internal/fault"
@@ -79,8 +80,20 @@ func ownPartitions(parts []Partition, i, n int) []Partition {
 	})
 }
 
-// validateUntil reports the faults of what says where the run ends and which part of it is ours.
-func (o *Options) validateUntil() (errs []error) {
+// CheckLimits reports the faults of the limits of a run: sizes, codec, where it ends, and which part of it is
+// ours. [Options.Validate] includes it.
+func (o *Options) CheckLimits() error {
+	var errs []error
+	add := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if o.RotateRows < 0 || o.RotateBytes < 0 || o.RotateAge < 0 || o.Stall < 0 || o.Memory < 0 {
+		add("rotation, memory and stall limits must not be negative")
+	}
+	if o.ValueCodec != "" && !slices.Contains(ValueCodecs(), o.ValueCodec) {
+		add("value codec %q is not one of %s", o.ValueCodec, strings.Join(ValueCodecs(), ", "))
+	}
+	if o.MaxRecordBytes < 0 || o.MaxRecordBytes > maxRecordBytes {
+		add("max-record-bytes must lie in (0, 32 MiB], not %d", o.MaxRecordBytes)
+	}
 	ends := 0
 	for _, set := range []bool{o.UntilEnd, o.Follow, !o.Until.IsZero()} {
 		if set {
@@ -88,10 +101,10 @@ func (o *Options) validateUntil() (errs []error) {
 		}
 	}
 	if ends > 1 {
-		errs = append(errs, errors.New("until and follow exclude each other"))
+		add("until and follow exclude each other")
 	}
 	if o.Workers < 0 || o.Worker < 0 || o.Worker >= max(1, o.Workers) {
-		errs = append(errs, fmt.Errorf("worker %d of %d does not exist; they are counted from 0", o.Worker, o.Workers))
+		add("worker %d of %d does not exist; they are counted from 0", o.Worker, o.Workers)
 	}
-	return errs
+	return errors.Join(errs...)
 }
