@@ -16,3 +16,6 @@ func SetClock(o *Options, f func() time.Time) { o.now = f }
 
 // SetFree makes f tell the free space of the disk.
 func SetFree(o *Options, f func(dir string) (int64, error)) { o.free = f }
+
+// WatchMemory makes f see every change of what open segments hold.
+func WatchMemory(o *Options, f func(by int64)) { o.watchMemory = f }

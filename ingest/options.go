@@ -70,6 +70,8 @@ type Options struct {
 	wrap func(store) store        // what tests put around the store; nil = nothing
 	now  func() time.Time         // clock of the rotation; nil = time.Now
 	free func(dir string) (int64, error)
+
+	watchMemory func(by int64) // told how the memory of segments changes; nil = not
 }
 
 // Progress is a look at a running ingest.

@@ -32,7 +32,7 @@ func Run(ctx context.Context, src Source, o Options) (*Report, error) {
 		return nil, err
 	}
 	r := &runner{src: src, store: lake, opts: &o}
-	r.meter.memory.limit, r.meter.started = o.Memory, time.Now()
+	r.meter.started, r.meter.memory.limit, r.meter.memory.watch = time.Now(), o.Memory, o.watchMemory
 	if err := r.plan(ctx, ownPartitions(parts, o.Worker, o.Workers)); err != nil {
 		return nil, err
 	}

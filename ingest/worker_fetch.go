@@ -45,7 +45,11 @@ func (w *worker) pause(ctx context.Context, wait time.Duration) {
 }
 
 func (w *worker) stalled(last error) error {
-	where := fmt.Sprintf("reading %s: stalled at offset %d of %d for %v", w.part.name(), w.pos, w.part.End, w.opts.Stall)
+	at := fmt.Sprintf("offset %d of %d", w.pos, w.part.End)
+	if w.part.End < 0 {
+		at = fmt.Sprintf("offset %d", w.pos)
+	}
+	where := fmt.Sprintf("reading %s: stalled at %s for %v", w.part.name(), at, w.opts.Stall)
 	if last != nil {
 		return fmt.Errorf("%s: %w", where, last)
 	}
