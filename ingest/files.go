@@ -21,9 +21,9 @@ import (
 	"tailgate/internal/objstore"
 )
 
-// Files are log files as a [Source]: each path is a topic with one partition, and the offset is the number of
-// the record. Files hold one JSON value per line, or values that span lines; plain, gzip or zstd, told by
-// their first bytes. "-" is standard input, which cannot be resumed.
+// Files are log files, or the objects of a bucket, as a [Source]: each path is a topic with one partition, and the offset is the number of
+// the record. Files hold one JSON value per line, values that span lines, or a list over lines whose elements
+// are the records; plain, gzip or zstd, told by their first bytes. "-" is standard input, which cannot be resumed.
 //
 // A file may grow between two runs. Its last line is left for the next run when it has no newline and is no
 // JSON yet.

@@ -17,5 +17,5 @@ func Free(dir string) (int64, error) {
 	if st.Blocks == 0 { // some network and memory file systems do not count
 		return -1, nil
 	}
-	return int64(st.Bavail) * int64(st.Bsize), nil
+	return int64(st.Bavail * uint64(st.Bsize)), nil
 }
