@@ -74,6 +74,7 @@ func TestBrokerFaultsLoseNothing(t *testing.T) {
 
 // The broker stops for good in the middle: one line, and what was read is there for the next run.
 func TestBrokerThatIsGone(t *testing.T) {
+	t.Parallel()
 	b := newBroker(t, 1)
 	b.produceRequests(200, 1)
 	o := options(t.TempDir())

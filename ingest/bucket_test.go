@@ -123,7 +123,7 @@ func TestBucketOfObjects(t *testing.T) {
 // A connection that breaks in the middle of an object is not a broken object.
 func TestBucketConnectionIsCut(t *testing.T) {
 	b := newBucket(t)
-	const n = 4000 // more than a client's buffers hold
+	const n = 2600 // more than a client's buffers hold
 	if err := b.open("logs").Replace(t.Context(), "a.jsonl", jsonl(0, n)); err != nil {
 		t.Fatal(err)
 	}

@@ -163,6 +163,7 @@ func checkRefusal(t *testing.T, err error, words string, took time.Duration) {
 }
 
 func TestKafkaTLS(t *testing.T) {
+	t.Parallel()
 	own, other := newAuthority(t, "own"), newAuthority(t, "other")
 	pool := x509.NewCertPool()
 	pool.AddCert(own.cert)

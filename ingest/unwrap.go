@@ -106,10 +106,9 @@ func (u *unwrapper) inflate(r io.Reader) error {
 
 // forget clears the text that the last call left behind; a large buffer is dropped.
 func (u *unwrapper) forget() {
-	text := u.buf.Bytes()
-	clear(text[:cap(text)])
+	clear(u.buf.Bytes())
 	u.buf.Reset()
-	if cap(text) > 4<<20 {
+	if u.buf.Cap() > 4<<20 {
 		u.buf = bytes.Buffer{}
 	}
 }
