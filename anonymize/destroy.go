@@ -44,6 +44,7 @@ func (d *KeyDir) Destroy(epoch string) error {
 		return fault.Mark(fmt.Errorf("destroying the key of epoch %s: %w", epoch, err), fault.Key, "")
 	}
 	defer log.Close()
+	_ = d.keepTopicKey() // a key too broken to read is destroyed all the same
 	err = d.erase(epoch)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fault.Mark(fmt.Errorf("destroying the key of epoch %s: %w", epoch, err), fault.Key, "`tailgate keys list` prints the epochs")

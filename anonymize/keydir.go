@@ -92,10 +92,16 @@ func InitKeyDir(dir string, now time.Time) (*KeyDir, error) {
 // there is none or the newest is PseudonymLife old. An id tells the time of making; it is later than every
 // earlier one even if the clock went back.
 func (d *KeyDir) NewEpoch(now time.Time) (string, error) {
+	if err := d.keepTopicKey(); err != nil { // before another pseudonym key is the newest
+		return "", err
+	}
 	for range 100 { // another process may take the same microsecond
 		id, err := d.tryNewEpoch(now)
+		if err == nil {
+			return id, d.keepTopicKey()
+		}
 		if !errors.Is(err, fs.ErrExist) {
-			return id, err
+			return "", err
 		}
 	}
 	return "", keyFault("", "making a key: %s changes all the time", d.dir)
@@ -190,7 +196,13 @@ func (d *KeyDir) Load(epoch string) (*Keys, error) {
 		return nil, keyFault(d.newEpochHint(), "loading a key: %s has no pseudonym key for epoch %s", d.dir, epoch)
 	}
 	k.pseudonymEpoch = pseudonym.ID
-	return k, d.read(&k.pseudonym, pseudonym.ID)
+	if err := d.read(&k.pseudonym, pseudonym.ID); err != nil {
+		return nil, err
+	}
+	if err := d.loadTopicKey(&k.topic, epochs); err != nil {
+		return nil, err
+	}
+	return k, nil
 }
 
 func (d *KeyDir) read(key *[keySize]byte, epoch string) error {

@@ -26,13 +26,14 @@ const (
 	kindBlock = "block"
 )
 
-// Keys are the secrets of one epoch: a key for block ids that lives for one refresh, and the pseudonym key
-// that was in force when that epoch began. They have no exported fields, no text form, and never leave memory.
+// Keys are the secrets of one epoch: a key for block ids that lives for one refresh, the pseudonym key that was
+// in force when that epoch began, and the key that names topics in every epoch. They have no exported fields, no text form, and never leave memory.
 type Keys struct {
 	epoch          string
 	pseudonymEpoch string
 	block          [keySize]byte
 	pseudonym      [keySize]byte
+	topic          [keySize]byte
 }
 
 // Epoch is the id of the block key's epoch.
@@ -47,12 +48,19 @@ func (k *Keys) String() string { return "keys of epoch " + k.epoch }
 // GoString keeps the bytes out of logs.
 func (k *Keys) GoString() string { return k.String() }
 
-// subKey derives the key of one kind: HKDF-SHA256 without salt, info "tailgate/1/<kind>".
+// subKey derives the key of one kind from the block or the pseudonym key; topics have a key of their own.
 func (k *Keys) subKey(kind string) []byte {
-	secret := k.pseudonym[:]
-	if kind == kindBlock || kind == KindPrehash {
-		secret = k.block[:]
+	switch kind {
+	case kindBlock, KindPrehash:
+		return derive(k.block[:], kind)
+	case KindTopic:
+		return append([]byte(nil), k.topic[:]...)
 	}
+	return derive(k.pseudonym[:], kind)
+}
+
+// derive is HKDF-SHA256 of the secret without salt, info "tailgate/1/<kind>".
+func derive(secret []byte, kind string) []byte {
 	key, err := hkdf.Key(sha256.New, secret, nil, "tailgate/1/"+kind, keySize)
 	if err != nil {
 		panic("anonymize: HKDF refused a constant length") // RFC 5869 allows up to 255 hashes

@@ -48,11 +48,13 @@ func DetectFormat(ctx context.Context, src Source, sample int) (Detection, error
 func detect(values [][]byte) Detection {
 	d := Detection{Messages: len(values), Shares: []FormatShare{}}
 	var fit []string
+	wrapping := newUnwrapper(CodecAuto)
+	defer wrapping.close()
 	for _, format := range detectable() {
 		o := Options{Format: format}
 		s := FormatShare{Format: format}
 		good := 0
-		decode := o.decoder()
+		decode := wrapping.before(o.decoder())
 		for _, v := range values {
 			rows, ok := tryMessage(decode, v)
 			s.Rows += rows

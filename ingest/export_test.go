@@ -1,5 +1,10 @@
 package ingest
 
+import "time"
+
+// Store is where a lake is kept.
+type Store = store
+
 // SetHook makes f the failpoint hook of o.
 func SetHook(o *Options, f func(point string) error) { o.hook = f }
 
@@ -20,3 +25,15 @@ func DecodeCount(format string) func(value []byte) int {
 
 // SetPublishHook makes f the failpoint hook of o.
 func SetPublishHook(o *PublishOptions, f func(point string) error) { o.hook = f }
+
+// SetStore puts f around the store of o.
+func SetStore(o *Options, f func(Store) Store) { o.wrap = f }
+
+// SetClock makes f the clock of the rotation.
+func SetClock(o *Options, f func() time.Time) { o.now = f }
+
+// SetFree makes f tell the free space of the disk.
+func SetFree(o *Options, f func(dir string) (int64, error)) { o.free = f }
+
+// WatchMemory makes f see every change of what open segments hold.
+func WatchMemory(o *Options, f func(by int64)) { o.watchMemory = f }

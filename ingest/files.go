@@ -18,11 +18,12 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"tailgate/internal/fault"
+	"tailgate/internal/objstore"
 )
 
-// Files are log files as a [Source]: each path is a topic with one partition, and the offset is the number of
-// the record. Files hold one JSON value per line, or values that span lines; plain, gzip or zstd, told by
-// their first bytes. "-" is standard input, which cannot be resumed.
+// Files are log files, or the objects of a bucket, as a [Source]: each path is a topic with one partition, and the offset is the number of
+// the record. Files hold one JSON value per line, values that span lines, or a list over lines whose elements
+// are the records; plain, gzip or zstd, told by their first bytes. "-" is standard input, which cannot be resumed.
 //
 // A file may grow between two runs. Its last line is left for the next run when it has no newline and is no
 // JSON yet.
@@ -33,8 +34,10 @@ type Files struct {
 
 // fileInput is one file with the reader that the last Fetch left open.
 type fileInput struct {
-	path  string    // absolute, or "-"
-	stdin io.Reader // set for "-"
+	path   string       // absolute, "-", or the URL of an object
+	stdin  io.Reader    // set for "-"
+	bucket *objstore.S3 // set for an object
+	key    string       // of the object
 
 	mu    sync.Mutex
 	open  *fileReader
@@ -127,7 +130,7 @@ func (f *Files) Partitions(ctx context.Context) ([]Partition, error) {
 // survey reads the file once: how many records, what the first one is, and whether it is whole.
 func (in *fileInput) survey(ctx context.Context) (Partition, error) {
 	p := Partition{Topic: in.path, Identity: []byte{}}
-	r, err := openFile(in.path)
+	r, err := in.reader(ctx)
 	if err != nil {
 		return p, err
 	}
@@ -136,6 +139,9 @@ func (in *fileInput) survey(ctx context.Context) (Partition, error) {
 		rec, err := r.split.next()
 		if errors.Is(err, io.EOF) {
 			break
+		}
+		if lost := r.lost(); lost != nil {
+			return p, fmt.Errorf("reading %s: %w", in.path, lost)
 		}
 		if err != nil {
 			p.Err = fault.Mark(fmt.Errorf("reading %s after record %d: the file is cut or broken: %w", in.path, p.End, err),
@@ -184,6 +190,10 @@ func (f *Files) Fetch(ctx context.Context, p Partition, from int64) (Batch, erro
 			if len(b.Records) > 0 {
 				break // the error comes again
 			}
+			if lost := in.open.lost(); lost != nil {
+				in.close() // the next try opens the object again
+				return b, fmt.Errorf("reading %s: %w", in.path, lost)
+			}
 			return b, fault.Mark(fmt.Errorf("reading %s after record %d: %w", in.path, b.Next, err), fault.Data, "")
 		}
 		r := Record{Offset: b.Next, Value: rec.data, Size: rec.size}
@@ -215,7 +225,7 @@ func (in *fileInput) seek(ctx context.Context, from int64) error {
 		in.open, in.pos = r, 0
 		return err
 	}
-	r, err := openFile(in.path)
+	r, err := in.reader(ctx)
 	if err != nil {
 		return err
 	}
@@ -223,6 +233,10 @@ func (in *fileInput) seek(ctx context.Context, from int64) error {
 		rec, err := r.split.next()
 		if err == nil {
 			err = ctx.Err()
+		}
+		if lost := r.lost(); lost != nil {
+			in.close()
+			return fmt.Errorf("reading %s: %w", in.path, lost)
 		}
 		if err != nil {
 			in.close()
@@ -243,9 +257,18 @@ func (in *fileInput) close() {
 // Commit does nothing: nobody watches the position in a file.
 func (f *Files) Commit(context.Context, string, Partition, int64) error { return nil }
 
+// reader opens the file or object from its start.
+func (in *fileInput) reader(ctx context.Context) (*fileReader, error) {
+	if in.bucket != nil {
+		return openObject(ctx, in.bucket, in.key)
+	}
+	return openFile(in.path)
+}
+
 // fileReader is an open file, decompressed and cut into records.
 type fileReader struct {
-	file  *os.File // nil for stdin
+	file  io.Closer // nil for stdin
+	far   *farReader
 	zstd  *zstd.Decoder
 	split *splitter
 }
@@ -263,7 +286,8 @@ func openFile(path string) (*fileReader, error) {
 	return r, nil
 }
 
-func newFileReader(raw io.Reader, file *os.File) (*fileReader, error) {
+// newFileReader reads raw, which is closed by file; nil for stdin.
+func newFileReader(raw io.Reader, file io.Closer) (*fileReader, error) {
 	r := &fileReader{file: file}
 	var magic [4]byte
 	n, err := io.ReadFull(raw, magic[:])

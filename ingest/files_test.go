@@ -91,6 +91,7 @@ func TestSources(t *testing.T) {
 		"plain": func(t *testing.T) log { return fileLog{t, filepath.Join(t.TempDir(), "a.jsonl"), same} },
 		"gzip":  func(t *testing.T) log { return fileLog{t, filepath.Join(t.TempDir(), "a.gz"), gzipped} },
 		"zstd":  func(t *testing.T) log { return fileLog{t, filepath.Join(t.TempDir(), "a.zst"), zstded} },
+		"s3":    func(t *testing.T) log { return bucketLog{newBucket(t), new([]byte)} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := make(t)

@@ -61,7 +61,7 @@ func (o *Options) decoder() decoder {
 		}
 		d = m.decode
 	}
-	return unwrapped(o.ValueCodec, d)
+	return d
 }
 
 // gateway is what the rows and dead letters call the decoder.

@@ -42,7 +42,7 @@ func FuzzFormats(f *testing.F) {
 		format := fuzzed[((which%len(fuzzed))+len(fuzzed))%len(fuzzed)].format
 		o := Options{Format: format}
 		checkItems(t, o.decoder()(bytes.Clone(data)), format)
-		fieldCounter{}.message(CodecAuto, data)
+		fieldCounter{}.message(newUnwrapper(CodecAuto), data)
 	})
 }
 

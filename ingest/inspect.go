@@ -13,6 +13,8 @@ import (
 	"text/tabwriter"
 
 	"tailgate/prompt"
+
+	"tailgate/internal/fault"
 )
 
 // InspectOptions of [Inspect].
@@ -52,9 +54,13 @@ type ClassShare struct {
 // Inspect looks at the first messages of a source and tells what fields they have, what the format's decoder
 // makes of them, and, with rules, which classes they would get. A message that no format knows is shown too.
 func Inspect(ctx context.Context, src Source, o InspectOptions) (*Inspection, error) {
-	opts := Options{Format: o.Format, Mapping: o.Mapping, ValueCodec: o.ValueCodec}
+	opts := Options{Format: o.Format, Mapping: o.Mapping}
 	look := o.Format == "" || o.Format == FormatAuto
-	err := checkCodec(o.ValueCodec)
+	codec := or(o.ValueCodec, CodecAuto)
+	var err error
+	if !slices.Contains(ValueCodecs(), codec) {
+		err = fault.Mark(fmt.Errorf("value codec %q is not one of %s", codec, strings.Join(ValueCodecs(), ", ")), fault.Usage, "")
+	}
 	if !look && opts.decoder() == nil {
 		err = errors.Join(err, unknownFormat(o.Format))
 	}
@@ -72,13 +78,14 @@ func Inspect(ctx context.Context, src Source, o InspectOptions) (*Inspection, er
 	} else {
 		in.Detection = Detection{Format: opts.gateway(), Messages: len(values), Shares: []FormatShare{}}
 	}
-	fields := fieldCounter{}
+	fields, wrapping := fieldCounter{}, newUnwrapper(codec)
+	defer wrapping.close()
 	for _, v := range values {
-		fields.message(o.ValueCodec, v)
+		fields.message(wrapping, v)
 	}
 	in.Fields = fields.list()
 	if decode := opts.decoder(); decode != nil {
-		in.decode(decode, values, o.Classes)
+		in.decode(wrapping.before(decode), values, o.Classes)
 	}
 	for _, v := range values {
 		clear(v)
@@ -172,17 +179,13 @@ func (in *Inspection) describe() string {
 // fieldCounter counts types by path.
 type fieldCounter map[[2]string]int64
 
-func (c fieldCounter) message(codec string, value []byte) {
-	inner, ours, dead := unwrap(codec, value)
+func (c fieldCounter) message(wrapping *unwrapper, value []byte) {
+	inner, dead := wrapping.open(value)
 	if dead != "" {
 		c.count("", "bytes")
 		return
 	}
-	defer func() {
-		if ours {
-			clear(inner)
-		}
-	}()
+	defer wrapping.forget()
 	var export otlpExport
 	if len(inner) > 0 && inner[0] == protoExport && export.readProto(inner) == nil {
 		c.export(&export)

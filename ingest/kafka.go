@@ -2,14 +2,15 @@ package ingest
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/segmentio/kafka-go"
@@ -22,13 +23,15 @@ import (
 type KafkaOptions struct {
 	FetchBytes int           // bytes asked for at a time; 0 = 16 MiB
 	MaxWait    time.Duration // how long a broker may wait for records; 0 = 1 s
+	TLS        *tls.Config   // nil = plaintext
+	SASL       *SASL         // nil = no credentials
 	Logger     *slog.Logger  // nil = discard
 }
 
 // Time limits that keep a broker which does not answer from holding a run: opening takes at most dialTimeout
 // and twice answerTimeout, together under 15 s.
 const (
-	dialTimeout   = 3 * time.Second
+	dialTimeout   = 4 * time.Second
 	answerTimeout = 5 * time.Second
 	fetchTimeout  = 30 * time.Second
 )
@@ -36,7 +39,7 @@ const (
 // Kafka is one topic of a Kafka cluster as a [Source]. It reads by offset through Client.Fetch: kafka-go's
 // Reader skips what retention deleted without a word.
 //
-// Transactions: only decided ones are read; the records of aborted ones are delivered like others.
+// Transactions: only decided ones are read; the records of aborted ones come with a mark.
 type Kafka struct {
 	topic     string
 	brokers   []string
@@ -57,11 +60,15 @@ func OpenKafka(ctx context.Context, rawURL string, o KafkaOptions) (*Kafka, erro
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	alive, err := reachable(ctx, brokers)
+	mechanism, err := o.SASL.mechanism()
+	if err != nil {
+		return nil, fault.Mark(err, fault.Usage, "")
+	}
+	alive, err := reachable(ctx, brokers, &o, mechanism)
 	if err != nil {
 		return nil, err
 	}
-	t := &kafka.Transport{ClientID: "tailgate", MetadataTopics: []string{topic}}
+	t := &kafka.Transport{ClientID: "tailgate", MetadataTopics: []string{topic}, TLS: o.TLS, SASL: mechanism}
 	k := &Kafka{topic: topic, brokers: alive, transport: t, opts: o,
 		client: &kafka.Client{Addr: kafka.TCP(alive...), Transport: t}}
 	if _, err := k.partitionIDs(ctx); err != nil {
@@ -93,34 +100,6 @@ func parseKafkaURL(raw string) (brokers []string, topic string, err error) {
 		brokers = append(brokers, host)
 	}
 	return brokers, topic, nil
-}
-
-// reachable returns the brokers that accept a connection; none is an error.
-func reachable(ctx context.Context, brokers []string) ([]string, error) {
-	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
-	defer cancel()
-	errs := make([]error, len(brokers))
-	var all sync.WaitGroup
-	for i, b := range brokers {
-		all.Go(func() {
-			conn, err := new(net.Dialer).DialContext(ctx, "tcp", b)
-			if err == nil {
-				conn.Close()
-			}
-			errs[i] = err
-		})
-	}
-	all.Wait()
-	var alive []string
-	for i, b := range brokers {
-		if errs[i] == nil {
-			alive = append(alive, b)
-		}
-	}
-	if len(alive) == 0 {
-		return nil, fmt.Errorf("reaching the Kafka broker: %w", errs[0])
-	}
-	return alive, nil
 }
 
 // partitionIDs asks for the topic's partitions. A topic that is being created is asked for again.
@@ -169,7 +148,11 @@ func (k *Kafka) unanswered(ctx context.Context, doing string, err error) error {
 	var slow net.Error
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) || errors.As(err, &slow) && slow.Timeout() {
 		return fault.Mark(fmt.Errorf("%s: no answer from %s", doing, strings.Join(k.brokers, ",")), fault.Failure,
-			"is it a Kafka broker, and does its plaintext listener have this port?")
+			"is it a Kafka broker, and does this listener need TLS (--kafka-tls) or credentials (--sasl)?")
+	}
+	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
+		return fault.Mark(fmt.Errorf("%s: %s closed the connection", doing, strings.Join(k.brokers, ",")), fault.Failure,
+			"does this listener need credentials (--sasl) or TLS (--kafka-tls)?")
 	}
 	return fmt.Errorf("%s: %w", doing, err)
 }
@@ -227,4 +210,36 @@ func (k *Kafka) bounds(ctx context.Context, ids []int) ([]Partition, error) {
 		return nil, fmt.Errorf("asking for the offsets of %s: %d of %d partitions answered", k.topic, len(parts), len(ids))
 	}
 	return parts, nil
+}
+
+// OffsetsAt finds, by partition, the first record that the log took at t or later.
+func (k *Kafka) OffsetsAt(ctx context.Context, t time.Time) (map[int32]int64, error) {
+	ids, err := k.partitionIDs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	requests := make([]kafka.OffsetRequest, len(ids))
+	for i, id := range ids {
+		requests[i] = kafka.TimeOffsetOf(id, t)
+	}
+	resp, err := k.client.ListOffsets(ctx, &kafka.ListOffsetsRequest{
+		Topics: map[string][]kafka.OffsetRequest{k.topic: requests}, IsolationLevel: kafka.ReadCommitted,
+	})
+	if err != nil {
+		return nil, k.unanswered(ctx, "asking for the topic's offsets by time", err)
+	}
+	found := map[int32]int64{}
+	for _, o := range resp.Topics[k.topic] {
+		if o.Error != nil {
+			return nil, fmt.Errorf("asking for the offsets of %s/%d by time: %w", k.topic, o.Partition, o.Error)
+		}
+		for offset := range o.Offsets {
+			if offset >= 0 {
+				found[int32(o.Partition)] = offset
+			}
+		}
+	}
+	return found, nil
 }

@@ -5,36 +5,58 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"time"
 
 	"github.com/segmentio/kafka-go"
 	"github.com/segmentio/kafka-go/protocol"
+	"github.com/segmentio/kafka-go/protocol/fetch"
 
 	"tailgate/internal/fault"
 )
 
 // Fetch reads one response. After an error the connections are dropped, so that the next try makes new ones.
+// The request is made by hand: kafka-go's Client.Fetch hides which transactions were aborted.
 func (k *Kafka) Fetch(ctx context.Context, p Partition, from int64) (Batch, error) {
 	limit, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
-	resp, err := k.client.Fetch(limit, &kafka.FetchRequest{
-		Topic: p.Topic, Partition: int(p.ID), Offset: from, MinBytes: 1, MaxBytes: int64(k.opts.FetchBytes),
-		MaxWait: k.opts.MaxWait, IsolationLevel: kafka.ReadCommitted,
-	})
+	got, err := k.transport.RoundTrip(limit, kafka.TCP(k.brokers...), k.fetchRequest(p, from))
 	if err != nil {
 		k.transport.CloseIdleConnections()
 		return Batch{}, fetchError(p, from, err)
 	}
-	if resp.Error != nil {
-		return Batch{}, fetchError(p, from, resp.Error)
+	resp, ok := got.(*fetch.Response)
+	if !ok || len(resp.Topics) == 0 || len(resp.Topics[0].Partitions) == 0 {
+		return Batch{}, fetchError(p, from, errors.New("the broker's answer is empty"))
 	}
-	b, err := readBatch(resp.Records, from)
-	b.High = resp.HighWatermark
+	part := &resp.Topics[0].Partitions[0]
+	for _, code := range []int16{resp.ErrorCode, part.ErrorCode} {
+		if code != 0 {
+			return Batch{}, fetchError(p, from, kafka.Error(code))
+		}
+	}
+	b, err := readBatch(part.RecordSet.Records, from, newAborted(part.AbortedTransactions))
+	b.High = part.HighWatermark
 	if err != nil {
 		return b, fetchError(p, from, err)
 	}
 	return b, nil
+}
+
+// fetchRequest asks for one partition, whose own limit is the one that counts.
+func (k *Kafka) fetchRequest(p Partition, from int64) *fetch.Request {
+	return &fetch.Request{
+		ReplicaID: -1, MaxWaitTime: int32(k.opts.MaxWait.Milliseconds()), MinBytes: 1, MaxBytes: math.MaxInt32,
+		IsolationLevel: int8(kafka.ReadCommitted), SessionID: -1, SessionEpoch: -1,
+		Topics: []fetch.RequestTopic{{
+			Topic: p.Topic,
+			Partitions: []fetch.RequestPartition{{
+				Partition: p.ID, CurrentLeaderEpoch: -1, FetchOffset: from, LogStartOffset: -1,
+				PartitionMaxBytes: int32(k.opts.FetchBytes),
+			}},
+		}},
+	}
 }
 
 // fetchError words an error and tells those apart that another try cannot mend.
@@ -52,7 +74,7 @@ func fetchError(p Partition, from int64, err error) error {
 // readBatch copies the records of a response. Next is what the response proves: the end of the last batch that
 // it shows, or from + 1 when every record of the batch that holds from lies before it (compaction took the
 // rest of that batch; its end is not visible here).
-func readBatch(records protocol.RecordReader, from int64) (Batch, error) {
+func readBatch(records protocol.RecordReader, from int64, gone *aborted) (Batch, error) {
 	b := Batch{Next: from}
 	seen := false
 	add := func(r Record) {
@@ -67,15 +89,28 @@ func readBatch(records protocol.RecordReader, from int64) (Batch, error) {
 		return b, nil // no batch at all
 	}
 	for _, batch := range stream.Records {
-		control, isControl := batch.(*protocol.ControlBatch)
-		if isControl {
-			batch = control.Records
-		}
-		if v2, ok := batch.(*protocol.RecordBatch); ok && v2.BaseOffset > from {
-			b.Next = max(b.Next, v2.BaseOffset) // what lies before it is gone
+		mark := func(int64) string { return "" }
+		switch v := batch.(type) {
+		case *protocol.ControlBatch:
+			batch = v.Records
+			mark = func(offset int64) string {
+				gone.record(nil, offset)
+				gone.marker(v.ProducerID)
+				return markControl
+			}
+		case *protocol.RecordBatch:
+			if v.BaseOffset > from {
+				b.Next = max(b.Next, v.BaseOffset) // what lies before it is gone
+			}
+			mark = func(offset int64) string {
+				if gone.record(v, offset) {
+					return markAborted
+				}
+				return ""
+			}
 		}
 		seen = true
-		if err := copyRecords(batch, isControl, from, add); err != nil {
+		if err := copyRecords(batch, mark, from, add); err != nil {
 			return b, err
 		}
 	}
@@ -85,8 +120,9 @@ func readBatch(records protocol.RecordReader, from int64) (Batch, error) {
 	return b, nil
 }
 
-// copyRecords hands every record of a batch to add. Values before offset from are not copied.
-func copyRecords(batch protocol.RecordReader, control bool, from int64, add func(Record)) error {
+// copyRecords hands every record of a batch to add, with its mark. Values of marked records and of those before
+// offset from are not copied.
+func copyRecords(batch protocol.RecordReader, mark func(offset int64) string, from int64, add func(Record)) error {
 	for {
 		rec, err := batch.ReadRecord()
 		if errors.Is(err, io.EOF) {
@@ -95,11 +131,9 @@ func copyRecords(batch protocol.RecordReader, control bool, from int64, add func
 		if err != nil {
 			return err
 		}
-		r := Record{Offset: rec.Offset, Time: rec.Time}
+		r := Record{Offset: rec.Offset, Time: rec.Time, Mark: mark(rec.Offset)}
 		switch {
-		case control:
-			r.Mark = markControl
-		case rec.Value == nil:
+		case r.Mark != "", rec.Value == nil:
 		case rec.Value.Len() > maxRecordBytes:
 			r.Mark, r.Size = markTooBig, int64(rec.Value.Len())
 		case rec.Offset >= from:

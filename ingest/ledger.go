@@ -1,12 +1,13 @@
 package ingest
 
 import (
+	"context"
 	"fmt"
 	"math/bits"
-	"os"
-	"path/filepath"
+	"path"
 
-	"tailgate/internal/atomicfile"
+	"tailgate/internal/fault"
+	"tailgate/internal/objstore"
 	"tailgate/internal/parquetio"
 	"tailgate/schemas"
 )
@@ -21,34 +22,48 @@ func sizeBucket(size int64) int32 {
 	return int32(bits.Len64(uint64(size - 1)))
 }
 
-// ledgerPath names the ledger of a segment by both its ends. It is written before the segment, so that no
+// ledgerKey names the ledger of a segment by both its ends. It is written before the segment, so that no
 // published dead letter is without its entry; a ledger without its segment (a crash, a lost race) is void.
-func ledgerPath(lake string, id logID, first, next int64) string {
-	return filepath.Join(id.path(lake, deadFolder), fmt.Sprintf("%020d-%020d.parquet", first, next))
+func ledgerKey(id logID, first, next int64) string {
+	return path.Join(id.folder(deadFolder), fmt.Sprintf("%020d-%020d.parquet", first, next))
 }
 
-func writeLedger(path string, footer schemas.Footer, rows []DeadLetter) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return fmt.Errorf("making the ledger's folder: %w", err)
-	}
+func writeLedger(ctx context.Context, s notes, key string, footer schemas.Footer, rows []DeadLetter) error {
 	footer.Schema = schemas.TableDeadLetters
-	if err := parquetio.WriteFile(path, footer.Map(), rows); err != nil {
+	data, err := parquetio.Encode(footer.Map(), rows)
+	if err == nil {
+		err = s.Replace(ctx, key, data)
+	}
+	if err != nil {
 		return fmt.Errorf("writing the ledger: %w", err)
 	}
-	return atomicfile.SyncDir(filepath.Dir(path))
+	return nil
 }
 
-// DeadLetters reads the ledger of a lake: the open entries of all published segments, in the order of their
-// place; what [Reprocess] has resolved is left out.
-// A segment whose ledger is missing is fault.Data.
+// DeadLetters reads the ledger of a lake in a folder: the open entries of all published segments, in the order of
+// their place; what [Reprocess] has resolved is left out. A segment whose ledger is missing is fault.Data.
 func DeadLetters(lake string) ([]DeadLetter, error) {
-	logs, err := listLogs(lake)
+	return deadLetters(context.Background(), objstore.NewDir(lake), func(id logID, f *segmentFacts) ([]DeadLetter, error) {
+		open, _, err := openLetters(lake, id, f)
+		return open, err
+	})
+}
+
+// DeadLettersIn reads the ledger of a lake in a bucket, where nothing is reprocessed, as [DeadLetters] does.
+func DeadLettersIn(ctx context.Context, lake *objstore.S3) ([]DeadLetter, error) {
+	return deadLetters(ctx, lake, func(id logID, f *segmentFacts) ([]DeadLetter, error) {
+		return readLedger(ctx, lake, ledgerKey(id, f.First, f.Next))
+	})
+}
+
+func deadLetters(ctx context.Context, s objects, letters func(logID, *segmentFacts) ([]DeadLetter, error)) ([]DeadLetter, error) {
+	logs, err := logsIn(ctx, s)
 	if err != nil {
 		return nil, err
 	}
 	var out []DeadLetter
 	for _, id := range logs {
-		segments, err := recoverLog(lake, id)
+		segments, err := recoverIn(ctx, s, id)
 		if err != nil {
 			return nil, err
 		}
@@ -57,7 +72,7 @@ func DeadLetters(lake string) ([]DeadLetter, error) {
 			if f.deadRecords() == 0 {
 				continue
 			}
-			rows, _, err := openLetters(lake, id, f)
+			rows, err := letters(id, f)
 			if err != nil {
 				return nil, err
 			}
@@ -65,4 +80,17 @@ func DeadLetters(lake string) ([]DeadLetter, error) {
 		}
 	}
 	return out, nil
+}
+
+func readLedger(ctx context.Context, s objects, key string) ([]DeadLetter, error) {
+	r, err := s.Open(ctx, key)
+	if err != nil {
+		return nil, fault.Mark(fmt.Errorf("reading the ledger: %w", err), fault.Data, "")
+	}
+	defer r.Close()
+	rows, err := parquetio.ReadAllAt[DeadLetter](r, r.Size(), locate(s, key))
+	if err != nil {
+		return nil, fault.Mark(fmt.Errorf("reading the ledger: %w", err), fault.Data, "")
+	}
+	return rows, nil
 }

@@ -12,7 +12,9 @@ func (w *worker) message(r *Record) error {
 	switch {
 	case r.Mark == markControl:
 		facts.Skips[SkipControl]++
-	case r.Mark == markTooBig:
+	case r.Mark == markAborted:
+		facts.Skips[SkipAborted]++
+	case r.Mark == markTooBig || r.Size > w.opts.MaxRecordBytes:
 		w.bury(r, 0, DeadTooBig, nil)
 	case r.Value == nil:
 		facts.Skips[SkipTombstone]++
@@ -35,7 +37,10 @@ func (w *worker) message(r *Record) error {
 		facts.LoggedUs = max(facts.LoggedUs, r.Time.UnixMicro())
 	}
 	if r.Mark != markControl {
-		facts.Last = r.Offset
+		facts.Last, facts.LastAt = r.Offset, 0
+		if !r.Time.IsZero() {
+			facts.LastAt = r.Time.UnixMilli()
+		}
 	}
 	w.meter.rows.Add(facts.Rows - rows)
 	w.meter.dead.Add(int64(len(w.seg.dead) - dead))
@@ -44,7 +49,17 @@ func (w *worker) message(r *Record) error {
 
 // records decodes a message and makes the rows of its records.
 func (w *worker) records(r *Record) error {
-	items := w.decode(r.Value)
+	text, dead := w.unwrap.open(r.Value)
+	defer w.unwrap.forget()
+	if dead != "" {
+		w.bury(r, 0, dead, r.Value)
+		return nil
+	}
+	if len(bytes.TrimSpace(text)) == 0 {
+		w.seg.facts.Skips[SkipEmpty]++
+		return nil
+	}
+	items := w.decode(text)
 	defer func() {
 		for i := range items {
 			if items[i].rec != nil {

@@ -6,7 +6,11 @@ import (
 )
 
 // meter counts what all workers of a run do, for the progress.
-type meter struct{ records, bytes, rows, dead, behind atomic.Int64 }
+type meter struct {
+	records, bytes, rows, dead, behind, segments, conflicts atomic.Int64
+	memory                                                  budget
+	started                                                 time.Time
+}
 
 // report calls f every second until done closes, and once more.
 func (m *meter) report(f func(Progress), known bool, done <-chan struct{}) {
@@ -24,7 +28,8 @@ func (m *meter) report(f func(Progress), known bool, done <-chan struct{}) {
 }
 
 func (m *meter) progress(known bool) Progress {
-	p := Progress{Records: m.records.Load(), Bytes: m.bytes.Load(), Rows: m.rows.Load(), Dead: m.dead.Load(), Behind: -1}
+	p := Progress{Records: m.records.Load(), Bytes: m.bytes.Load(), Rows: m.rows.Load(), Dead: m.dead.Load(), Behind: -1,
+		Segments: m.segments.Load(), Conflicts: m.conflicts.Load(), Buffered: m.memory.used.Load(), Elapsed: time.Since(m.started)}
 	if known {
 		p.Behind = max(0, m.behind.Load())
 	}

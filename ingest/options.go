@@ -7,7 +7,9 @@ import (
 	"strings"
 	"time"
 
+	"tailgate/internal/atomicfile"
 	"tailgate/internal/fault"
+	"tailgate/internal/objstore"
 	"tailgate/prompt"
 	"tailgate/schemas"
 )
@@ -33,8 +35,8 @@ const blockSize = 16
 type Options struct {
 	Format     string         // one of [Formats], or FormatMapped with a Mapping
 	Mapping    *Mapping       // nil = Format is native or shipped
-	ValueCodec string         // wrapping of message values, one of the Codec… constants; "" = auto
 	Lake       string         // folder of the lake; made when missing
+	Bucket     *objstore.S3   // lake on an object store, instead of Lake
 	Anonymizer Anonymizer     // required: no key, no run
 	Footer     schemas.Footer // epoch, tokenizer and tool version; block size "" means 16
 	Classes    *ClassRules    // nil = the default rules
@@ -42,9 +44,22 @@ type Options struct {
 	Models     []string       // model names that may be written as they are; others become m_ tokens
 	MaxBad     float64        // share of records that may be dead letters; 0 = 1 %
 
+	ValueCodec     string // of the records' values: a Codec… constant; "" = CodecAuto
+	MaxRecordBytes int64  // larger records are dead letters, also after decompression; 0 = 32 MiB, the most
+
 	RotateRows  int64         // rows of a segment; 0 = 250,000
 	RotateBytes int64         // bytes of a segment's rows in memory; 0 = 128 MiB
 	RotateAge   time.Duration // age of a segment since its first record; 0 = 60 s
+
+	Memory  int64 // bytes of all open segments together; 0 = 256 MiB
+	MinFree int64 // bytes that the disk must have free before a segment is begun; 0 = 2 GiB, below 0 = any
+
+	// A run ends at the mark taken at its start, unless one of these says otherwise.
+	UntilEnd bool      // go on until the source has nothing more
+	Until    time.Time // end at the first record that the log took at this time or later; Kafka only
+	Follow   bool      // do not end; Kafka only
+
+	Worker, Workers int // this run takes the partitions of worker Worker (from 0) of Workers; 0 of 0 = all
 
 	AllowGap    bool // go on after offsets that retention deleted unread, and count them
 	AcceptReset bool // start a new generation when the topic or file was recreated
@@ -55,15 +70,25 @@ type Options struct {
 	OnProgress func(Progress) // called now and then, not concurrently; nil = not
 
 	hook func(point string) error // failpoints of the tests; nil = none
+	wrap func(store) store        // what tests put around the store; nil = nothing
+	now  func() time.Time         // clock of the rotation; nil = time.Now
+	free func(dir string) (int64, error)
+
+	watchMemory func(by int64) // told how the memory of segments changes; nil = not
 }
 
 // Progress is a look at a running ingest.
 type Progress struct {
+	Elapsed time.Duration
 	Records int64 // offsets consumed
 	Bytes   int64 // bytes of messages consumed
 	Rows    int64
 	Dead    int64
-	Behind  int64 // offsets left to the marks; -1 when not known
+	Behind  int64 // offsets left to the marks, or to the ends of the log when it is followed; -1 when not known
+
+	Segments  int64 // published
+	Conflicts int64 // given up because another writer had them
+	Buffered  int64 // bytes of rows that open segments hold in memory
 }
 
 // Validate reports every fault of o.
@@ -73,8 +98,7 @@ func (o *Options) Validate() error {
 	if o.decoder() == nil || (o.Format == FormatMapped) != (o.Mapping != nil) {
 		errs = append(errs, unknownFormat(o.Format))
 	}
-	errs = append(errs, checkCodec(o.ValueCodec))
-	if o.Lake == "" {
+	if o.Lake == "" && o.Bucket == nil {
 		add("lake folder is missing")
 	}
 	if o.Anonymizer == nil {
@@ -86,9 +110,7 @@ func (o *Options) Validate() error {
 	if o.MaxBad < 0 || o.MaxBad > 1 {
 		add("max-bad must lie in [0, 1], not %v", o.MaxBad)
 	}
-	if o.RotateRows < 0 || o.RotateBytes < 0 || o.RotateAge < 0 || o.Stall < 0 {
-		add("rotation and stall limits must not be negative")
-	}
+	errs = append(errs, o.CheckLimits())
 	for _, m := range o.Models {
 		if !validLabel(m) {
 			add("model label %q must have 1 to 128 printable characters", m)
@@ -112,17 +134,39 @@ func (o Options) withDefaults() Options {
 		o.Classes = DefaultClasses()
 	}
 	o.MaxBad = or(o.MaxBad, 0.01)
+	o.ValueCodec = or(o.ValueCodec, CodecAuto)
+	o.MaxRecordBytes = or(o.MaxRecordBytes, maxRecordBytes)
 	o.RotateRows = or(o.RotateRows, 250_000)
 	o.RotateBytes = or(o.RotateBytes, 128<<20)
 	o.RotateAge = or(o.RotateAge, time.Minute)
+	o.Memory = or(o.Memory, 256<<20)
+	o.MinFree = or(o.MinFree, 2<<30)
 	o.Stall = or(o.Stall, 3*time.Minute)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.now == nil {
+		o.now = time.Now
+	}
+	if o.free == nil {
+		o.free = atomicfile.Free
 	}
 	if o.hook == nil {
 		o.hook = func(string) error { return nil }
 	}
 	return o
+}
+
+// lake is the store that the options name.
+func (o *Options) lake() store {
+	var s store = objstore.NewDir(o.Lake)
+	if o.Bucket != nil {
+		s = o.Bucket
+	}
+	if o.wrap != nil {
+		s = o.wrap(s)
+	}
+	return s
 }
 
 func or[T comparable](v, def T) T {

@@ -9,7 +9,7 @@ import (
 )
 
 // plan finds out where each partition goes on. It writes no data, and reports the faults of all partitions.
-func (r *runner) plan(parts []Partition) error {
+func (r *runner) plan(ctx context.Context, parts []Partition) error {
 	byTopic := map[string][]Partition{}
 	var topics []string
 	for _, p := range parts {
@@ -20,7 +20,7 @@ func (r *runner) plan(parts []Partition) error {
 	}
 	var errs []error
 	for _, topic := range topics {
-		workers, err := r.planTopic(byTopic[topic])
+		workers, err := r.planTopic(ctx, byTopic[topic])
 		if err != nil {
 			errs = append(errs, err)
 		}
@@ -30,36 +30,36 @@ func (r *runner) plan(parts []Partition) error {
 }
 
 // planTopic plans the partitions of one topic, which share their generation.
-func (r *runner) planTopic(parts []Partition) ([]*worker, error) {
+func (r *runner) planTopic(ctx context.Context, parts []Partition) ([]*worker, error) {
 	token := r.opts.Anonymizer.Token("topic", []byte(parts[0].Topic))
 	if !topicPattern.MatchString(token) {
 		return nil, errors.New("naming a topic: the anonymizer's token is not one letter, _ and 13 lower-case base32 characters")
 	}
-	generation, known, err := currentGeneration(r.opts.Lake, token)
+	generation, known, err := currentGeneration(ctx, r.store, token)
 	if err != nil {
 		return nil, err
 	}
 	if parts[0].Transient {
-		generation, err = claimGeneration(r.opts.Lake, token, generation, known)
+		generation, err = claimGeneration(ctx, r.store, token, generation, known)
 		if err != nil {
 			return nil, err
 		}
 	}
-	workers, err := r.planGeneration(parts, logID{topic: token, generation: generation})
+	workers, err := r.planGeneration(ctx, parts, logID{topic: token, generation: generation})
 	var reset *resetFault
 	if errors.As(err, &reset) && r.opts.AcceptReset {
 		r.note(parts[0], token, fmt.Sprintf("it was recreated: generation %d begins", generation+1))
-		return r.planGeneration(parts, logID{topic: token, generation: generation + 1})
+		return r.planGeneration(ctx, parts, logID{topic: token, generation: generation + 1})
 	}
 	return workers, err
 }
 
-func (r *runner) planGeneration(parts []Partition, id logID) ([]*worker, error) {
+func (r *runner) planGeneration(ctx context.Context, parts []Partition, id logID) ([]*worker, error) {
 	var errs []error
 	workers := make([]*worker, 0, len(parts))
 	for _, p := range parts {
 		id.partition = p.ID
-		w, err := r.planPartition(p, id)
+		w, err := r.planPartition(ctx, p, id)
 		errs = append(errs, err)
 		workers = append(workers, w)
 	}
@@ -74,14 +74,15 @@ func (r *runner) note(p Partition, token, what string) {
 }
 
 // planPartition takes the position from the segment files and holds it against what the source has.
-func (r *runner) planPartition(p Partition, id logID) (*worker, error) {
-	segments, err := recoverLog(r.opts.Lake, id)
+func (r *runner) planPartition(ctx context.Context, p Partition, id logID) (*worker, error) {
+	segments, err := recoverIn(ctx, r.store, id)
 	if err != nil {
 		return nil, err
 	}
 	w := &worker{
-		src: r.src, opts: r.opts, part: p, id: id, rows: newRowMaker(r.opts), decode: r.opts.decoder(),
+		src: r.src, store: r.store, opts: r.opts, part: p, id: id, rows: newRowMaker(r.opts), decode: r.opts.decoder(),
 		meter: &r.meter, pos: p.First, logFirst: -1,
+		unwrap: unwrapper{codec: r.opts.ValueCodec, limit: r.opts.MaxRecordBytes},
 	}
 	if p.Note != "" {
 		r.note(p, id.topic, p.Note)
@@ -94,6 +95,9 @@ func (r *runner) planPartition(p Partition, id logID) (*worker, error) {
 		w.pos, w.logFirst = last.Next, segments[0].facts.First
 		if p.End >= 0 && p.End < last.Next || w.identity != last.Identity && last.Identity != "" {
 			return nil, resetError(p, last.Next)
+		}
+		if err := w.knownAgain(ctx, &last); err != nil {
+			return nil, err
 		}
 		if p.First > last.Next {
 			if !r.opts.AllowGap {
@@ -122,12 +126,14 @@ type resetFault struct{ msg string }
 
 func (e *resetFault) Error() string { return e.msg }
 
+const resetHint = "--accept-reset reads it anew, beside what was read before"
+
 func resetError(p Partition, next int64) error {
 	msg := fmt.Sprintf("reading %s: it was recreated or cut: %d offsets were read, now it ends at %d", p.name(), next, p.End)
 	if p.Identity != nil && p.End >= next {
 		msg = fmt.Sprintf("reading %s: it was replaced: its first record is not the one read before", p.name())
 	}
-	return fault.Mark(&resetFault{msg: msg}, fault.Data, "--accept-reset reads it anew, beside what was read before")
+	return fault.Mark(&resetFault{msg: msg}, fault.Data, resetHint)
 }
 
 // sampled is how many records of a new partition are looked at before the first is consumed.
@@ -183,12 +189,18 @@ func (w *worker) sample(ctx context.Context, dead map[string]int64) bool {
 	if err != nil {
 		return false
 	}
+	defer w.unwrap.forget()
 	for i := range b.Records[:min(len(b.Records), sampled)] {
 		r := &b.Records[i]
 		if r.Mark != "" || len(r.Value) == 0 {
 			continue
 		}
-		for _, it := range w.decode(r.Value) {
+		text, reason := w.unwrap.open(r.Value)
+		if reason != "" {
+			dead[reason]++
+			continue
+		}
+		for _, it := range w.decode(text) {
 			if it.dead == "" && it.skip != SkipEmpty {
 				return true
 			}

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -14,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"tailgate/internal/objstore"
 	"tailgate/schemas"
 )
 
@@ -27,13 +29,14 @@ const (
 func proveLake(t *testing.T, lake string, n int) {
 	t.Helper()
 	midnight, _ := time.Parse(time.DateOnly, proveDay)
+	store := objstore.NewDir(lake)
 	footer := schemas.Footer{Schema: schemas.TableSegment, Epoch: "e1", Tokenizer: "chars4", BlockSize: "16"}
 	for p := range proveParts {
 		id := logID{topic: "k_aaaaaaaaaaaaa", partition: int32(p)}
 		rnd := rand.New(rand.NewPCG(7, uint64(p)))
 		rows, per := n/proveParts, 250_000
 		for first := 0; first < rows; first += per {
-			seg, err := newSegment(lake, id, footer, int64(first))
+			seg, err := newSegment(store, id, footer, int64(first), &budget{}, time.Now())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -48,7 +51,7 @@ func proveLake(t *testing.T, lake string, n int) {
 			if err := seg.close(); err != nil {
 				t.Fatal(err)
 			}
-			if err := seg.publish(); err != nil {
+			if err := store.Publish(context.Background(), seg.file, segmentKey(id, int64(first))); err != nil {
 				t.Fatal(err)
 			}
 			seg.discard()

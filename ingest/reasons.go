@@ -3,6 +3,7 @@ package ingest
 // Reasons of skipped records: nothing is wrong with them.
 const (
 	SkipControl       = "control"        // transaction marker
+	SkipAborted       = "aborted"        // record of an aborted transaction
 	SkipTombstone     = "tombstone"      // null value
 	SkipEmpty         = "empty"          // no bytes, or an empty list
 	SkipNotGeneration = "not_generation" // a span of a tool, an agent, an embedding, a retrieval or of no model at all
@@ -13,9 +14,10 @@ const (
 
 // Reasons of dead letters.
 const (
-	DeadTooBig      = "too_big"       // more than 32 MiB
+	DeadTooBig      = "too_big"       // more than Options.MaxRecordBytes
+	DeadBomb        = "inflates"      // more than Options.MaxRecordBytes after decompression
 	DeadFramed      = "schema_framed" // a schema registry's frame or another binary prefix
-	DeadCompressed  = "compressed"    // a gzip or zstd value inside the message
+	DeadCompressed  = "compressed"    // a value that Options.ValueCodec does not open
 	DeadBadJSON     = "bad_json"
 	DeadLayout      = "wrong_layout" // JSON, but not of the declared format
 	DeadBadField    = "bad_field"    // a field of the wrong type

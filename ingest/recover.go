@@ -1,20 +1,28 @@
 package ingest
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
+	"path"
 	"regexp"
-	"slices"
 	"strconv"
+	"time"
 
-	"tailgate/internal/atomicfile"
+	"golang.org/x/sync/errgroup"
+
 	"tailgate/internal/fault"
+	"tailgate/internal/objstore"
 	"tailgate/internal/parquetio"
 	"tailgate/schemas"
+)
+
+// Time limits of an object store that does not answer.
+const (
+	provePatience   = 15 * time.Second
+	publishPatience = 5 * time.Minute
 )
 
 // keySegment is the footer key that holds a segment's facts as JSON.
@@ -25,6 +33,9 @@ type segmentFacts struct {
 	First int64 `json:"first"` // first offset covered
 	Last  int64 `json:"last"`  // last offset that held a message, -1 when none did
 	Next  int64 `json:"next"`  // first offset of the next segment
+	// LastAt is the log's time of the message at Last in unix milliseconds, 0 when not known: by it a log is
+	// known again.
+	LastAt int64 `json:"last_at,omitempty"`
 	Counts
 	HoleRanges []Range          `json:"hole_ranges,omitempty"`
 	Days       map[string]int64 `json:"days"` // rows per UTC day of arrival
@@ -43,7 +54,7 @@ type segmentFacts struct {
 // segmentFile is one published segment.
 type segmentFile struct {
 	id     logID
-	path   string
+	path   string // file, or URL on an object store
 	facts  segmentFacts
 	footer map[string]string
 }
@@ -59,41 +70,40 @@ const headName = "head.json"
 
 var segmentPattern = regexp.MustCompile(`^\d{20}\.parquet$`)
 
-// recoverLog reads the segments of a log from their footers and proves that they follow one another without a
+// recoverLog reads the segments of a log of the lake in a folder, as recoverIn does.
+func recoverLog(lake string, id logID) ([]segmentFile, error) {
+	return recoverIn(context.Background(), objstore.NewDir(lake), id)
+}
+
+// recoverIn reads the segments of a log from their footers and proves that they follow one another without a
 // gap. It changes nothing; what does not fit is fault.Data. While another writer publishes, one listing may
 // show a file and miss the one before it, so a fault must show three times.
-func recoverLog(lake string, id logID) (segments []segmentFile, err error) {
+func recoverIn(ctx context.Context, s objects, id logID) (segments []segmentFile, err error) {
 	for range 3 {
-		if segments, err = readLog(lake, id); fault.Of(err) != fault.Data {
+		if segments, err = readLog(ctx, s, id); fault.Of(err) != fault.Data {
 			break
 		}
 	}
 	return segments, err
 }
 
-func readLog(lake string, id logID) ([]segmentFile, error) {
-	dir := id.path(lake, segmentsFolder)
-	noted, err := readHead(dir) // before listing: a segment is linked before it is noted
+func readLog(ctx context.Context, s objects, id logID) ([]segmentFile, error) {
+	dir := id.folder(segmentsFolder)
+	noted, err := readHead(ctx, s, dir) // before listing: a segment is published before it is noted
 	if err != nil {
 		return nil, err
 	}
-	names, err := listNames(dir)
+	segments, err := readSegments(ctx, s, dir)
 	if err != nil {
 		return nil, err
 	}
-	var segments []segmentFile
-	for _, name := range names {
-		if !segmentPattern.MatchString(name) {
-			continue
+	for i := range segments {
+		segments[i].id = id
+	}
+	for i := 1; i < len(segments); i++ {
+		if want := segments[i-1].facts.Next; segments[i].facts.First != want {
+			return nil, brokenLog(id, fmt.Sprintf("%s should begin at offset %d", path.Base(segments[i].path), want))
 		}
-		s, err := readSegment(filepath.Join(dir, name))
-		if err != nil {
-			return nil, err
-		}
-		if n := len(segments); n > 0 && segments[n-1].facts.Next != s.facts.First {
-			return nil, brokenLog(id, fmt.Sprintf("%s should begin at offset %d", name, segments[n-1].facts.Next))
-		}
-		segments = append(segments, s)
 	}
 	if noted == nil {
 		return segments, nil
@@ -110,30 +120,64 @@ func readLog(lake string, id logID) ([]segmentFile, error) {
 	return segments, nil
 }
 
+// footersAtOnce is how many footers are asked for at a time; a bucket answers slowly, but many.
+const footersAtOnce = 8
+
+// readSegments reads the footers of the segments in a folder, in the order of their offsets.
+func readSegments(ctx context.Context, s objects, dir string) ([]segmentFile, error) {
+	list, err := s.List(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	var found []objstore.Object
+	for _, o := range list {
+		if path.Dir(o.Key) == dir && segmentPattern.MatchString(path.Base(o.Key)) {
+			found = append(found, o)
+		}
+	}
+	segments := make([]segmentFile, len(found))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(footersAtOnce)
+	for i, o := range found {
+		group.Go(func() (err error) {
+			segments[i], err = readSegment(ctx, s, o.Key)
+			return err
+		})
+	}
+	return segments, group.Wait()
+}
+
 func brokenLog(id logID, what string) error {
 	return fault.Mark(fmt.Errorf("reading the segment log of %v: a segment is missing: %s", id, what), fault.Data,
 		"restore the file from a copy of the lake, or move the folder of this topic away to ingest it anew")
 }
 
-// readSegment reads a segment's footer and compares it with the file's name.
-func readSegment(path string) (segmentFile, error) {
-	footer, rows, err := parquetio.Footer(path)
+// readSegment reads a segment's footer and compares it with the object's name.
+func readSegment(ctx context.Context, s objects, key string) (segmentFile, error) {
+	seg := segmentFile{path: locate(s, key)}
+	r, err := s.Open(ctx, key)
 	if err != nil {
-		return segmentFile{}, fault.Mark(err, fault.Data, "")
+		return seg, err
 	}
-	s := segmentFile{path: path, footer: footer}
-	if footer[schemas.KeySchema] != schemas.TableSegment || json.Unmarshal([]byte(footer[keySegment]), &s.facts) != nil {
-		return s, fault.Mark(fmt.Errorf("reading %s: not a segment", path), fault.Data, "")
+	defer r.Close()
+	footer, rows, err := parquetio.FooterAt(r, r.Size(), seg.path)
+	if err != nil {
+		return seg, fault.Mark(err, fault.Data, "")
 	}
-	first, _ := strconv.ParseInt(filepath.Base(path)[:20], 10, 64)
-	if s.facts.First != first || s.facts.Next <= first || s.facts.Rows != rows {
-		return s, fault.Mark(fmt.Errorf("reading %s: footer and file disagree", path), fault.Data, "")
+	seg.footer = footer
+	if footer[schemas.KeySchema] != schemas.TableSegment || json.Unmarshal([]byte(footer[keySegment]), &seg.facts) != nil {
+		return seg, fault.Mark(fmt.Errorf("reading %s: not a segment", seg.path), fault.Data, "")
 	}
-	return s, nil
+	first, _ := strconv.ParseInt(path.Base(key)[:20], 10, 64)
+	if seg.facts.First != first || seg.facts.Next <= first || seg.facts.Rows != rows {
+		return seg, fault.Mark(fmt.Errorf("reading %s: footer and file disagree", seg.path), fault.Data, "")
+	}
+	return seg, nil
 }
 
-func readHead(dir string) (*head, error) {
-	data, err := os.ReadFile(filepath.Join(dir, headName))
+func readHead(ctx context.Context, s objects, dir string) (*head, error) {
+	key := path.Join(dir, headName)
+	data, err := objstore.ReadAll(ctx, s, key)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -142,47 +186,17 @@ func readHead(dir string) (*head, error) {
 	}
 	var h head
 	if json.Unmarshal(data, &h) != nil {
-		return nil, fault.Mark(fmt.Errorf("reading %s: broken", filepath.Join(dir, headName)), fault.Data, "")
+		return nil, fault.Mark(fmt.Errorf("reading %s: broken", locate(s, key)), fault.Data, "")
 	}
 	return &h, nil
 }
 
 // writeHead notes the log's bounds. Of two writers the slower one may note less than there is; that only
 // weakens the note.
-func writeHead(dir string, h head) error {
+func writeHead(ctx context.Context, s notes, dir string, h head) error {
 	data, err := json.Marshal(h)
 	if err != nil {
 		return fmt.Errorf("noting the log's bounds: %w", err)
 	}
-	return atomicfile.WriteFile(filepath.Join(dir, headName), append(data, '\n'))
-}
-
-// currentGeneration returns the newest generation of a topic; known is false for a new topic.
-func currentGeneration(lake, topic string) (generation int, known bool, err error) {
-	generations, err := numbered(filepath.Join(lake, segmentsFolder, topic), "g")
-	if err != nil || len(generations) == 0 {
-		return 0, false, err
-	}
-	return slices.Max(generations), true, nil
-}
-
-// claimGeneration makes a generation that no other run has: what was read once from a pipe cannot be read on.
-func claimGeneration(lake, topic string, newest int, known bool) (int, error) {
-	dir := filepath.Join(lake, segmentsFolder, topic)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return 0, fmt.Errorf("making the topic's folder: %w", err)
-	}
-	g := newest
-	if known {
-		g++
-	}
-	for ; ; g++ {
-		err := os.Mkdir(filepath.Join(dir, fmt.Sprintf("g%d", g)), 0o755)
-		if err == nil {
-			return g, nil
-		}
-		if !errors.Is(err, fs.ErrExist) {
-			return 0, fmt.Errorf("making a generation: %w", err)
-		}
-	}
+	return s.Replace(ctx, path.Join(dir, headName), append(data, '\n'))
 }

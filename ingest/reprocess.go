@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"tailgate/internal/fault"
+	"tailgate/internal/objstore"
 )
 
 // ReprocessReport is what one run over the dead letters did.
@@ -167,7 +168,7 @@ func allOf(letters []DeadLetter, offset int64) map[int32]bool {
 // log now or none.
 func (p *reprocessor) worker(id logID, s *segmentFile) (*worker, error) {
 	part, ok := p.parts[logID{topic: id.topic, partition: id.partition}]
-	newest, _, err := currentGeneration(p.opts.Lake, id.topic)
+	newest, _, err := currentGeneration(context.Background(), objstore.NewDir(p.opts.Lake), id.topic)
 	if err != nil || !ok || part.Transient || id.generation != newest {
 		return nil, err
 	}
@@ -203,7 +204,7 @@ func fetchAt(ctx context.Context, w *worker, offset int64) (*Record, error) {
 func (p *reprocessor) publish(id logID, out *resolution, attempts int, letters int64) error {
 	resolved := int64(len(out.facts.Resolved))
 	if resolved > 0 {
-		path := filepath.Join(id.path(p.opts.Lake, reprocessedFolder), reprocessedName(out.facts.First, out.facts.Next, attempts))
+		path := filepath.Join(p.opts.Lake, id.folder(reprocessedFolder), reprocessedName(out.facts.First, out.facts.Next, attempts))
 		if err := out.write(path, p.opts.Footer); err != nil {
 			return err
 		}

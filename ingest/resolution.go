@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 
 	"tailgate/internal/atomicfile"
 	"tailgate/internal/fault"
+	"tailgate/internal/objstore"
 	"tailgate/internal/parquetio"
 	"tailgate/schemas"
 )
@@ -149,7 +151,7 @@ func (o *resolution) write(path string, footer schemas.Footer) error {
 // reprocessedFiles returns the files with later rows of a segment, in the order in which they were made.
 func reprocessedFiles(lake string, id logID, f *segmentFacts) ([]segmentFile, error) {
 	var out []segmentFile
-	dir := id.path(lake, reprocessedFolder)
+	dir := filepath.Join(lake, id.folder(reprocessedFolder))
 	for n := 0; ; n++ {
 		path := filepath.Join(dir, reprocessedName(f.First, f.Next, n))
 		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
@@ -170,9 +172,9 @@ func reprocessedFiles(lake string, id logID, f *segmentFacts) ([]segmentFile, er
 
 // openLetters returns the letters of a segment that no later file resolves, and how many such files there are.
 func openLetters(lake string, id logID, f *segmentFacts) (open []DeadLetter, files int, err error) {
-	letters, _, err := parquetio.ReadFile[DeadLetter](ledgerPath(lake, id, f.First, f.Next))
+	letters, err := readLedger(context.Background(), objstore.NewDir(lake), ledgerKey(id, f.First, f.Next))
 	if err != nil {
-		return nil, 0, fault.Mark(fmt.Errorf("reading the ledger: %w", err), fault.Data, "")
+		return nil, 0, err
 	}
 	later, err := reprocessedFiles(lake, id, f)
 	if err != nil {

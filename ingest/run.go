@@ -4,15 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"runtime"
 	"sync"
+	"time"
 
 	"tailgate/internal/fault"
 )
 
-// Run brings every partition of src from where the lake's segments end to the mark taken at the start, and
-// returns what it did. A second run over an unchanged source adds nothing.
+// Run brings every partition of src from where the lake's segments end to the mark taken at the start, or to
+// what [Options] name instead, and returns what it did. A second run over an unchanged source adds nothing.
 //
 // The report is there with an error too, unless nothing was read. Errors: fault.Usage for options; fault.Data
 // for a gap by retention, a recreated topic or a broken segment log, found before anything is written where
@@ -23,15 +23,20 @@ func Run(ctx context.Context, src Source, o Options) (*Report, error) {
 		return nil, err
 	}
 	o = o.withDefaults()
-	if err := proveStore(filepath.Join(o.Lake, segmentsFolder)); err != nil {
+	lake := o.lake()
+	if err := proveStore(ctx, lake); err != nil {
 		return nil, err
 	}
 	parts, err := src.Partitions(ctx)
 	if err != nil {
 		return nil, err
 	}
-	r := &runner{src: src, opts: &o}
-	if err := r.plan(parts); err != nil {
+	r := &runner{src: src, store: lake, opts: &o}
+	r.meter.started, r.meter.memory.limit, r.meter.memory.watch = time.Now(), o.Memory, o.watchMemory
+	if err := r.plan(ctx, ownPartitions(parts, o.Worker, o.Workers)); err != nil {
+		return nil, err
+	}
+	if err := r.setMarks(ctx); err != nil {
 		return nil, err
 	}
 	errs := r.checkFormat(ctx)
@@ -44,13 +49,14 @@ func Run(ctx context.Context, src Source, o Options) (*Report, error) {
 // runner is one run over all partitions.
 type runner struct {
 	src     Source
+	store   store
 	opts    *Options
 	workers []*worker
 	meter   meter
 	notes   []string
 }
 
-// consume runs the workers, as many at a time as there are processors. An error in one partition does not
+// consume runs the workers: as many at a time as there are processors, or all where a log is followed. An error in one partition does not
 // stop the others.
 func (r *runner) consume(ctx context.Context, errs *[]error) {
 	done, reported := make(chan struct{}), make(chan struct{})
@@ -62,7 +68,11 @@ func (r *runner) consume(ctx context.Context, errs *[]error) {
 		}
 	}()
 	results := make([]error, len(r.workers))
-	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
+	atOnce := runtime.GOMAXPROCS(0)
+	if r.opts.Follow { // none of them ends and makes room for another
+		atOnce = len(r.workers)
+	}
+	slots := make(chan struct{}, atOnce)
 	var all sync.WaitGroup
 	for i, w := range r.workers {
 		all.Go(func() {
@@ -80,6 +90,10 @@ func (r *runner) consume(ctx context.Context, errs *[]error) {
 // behind adds up what is left to read; known is false when a mark is not known.
 func (r *runner) behind() (known bool) {
 	for _, w := range r.workers {
+		if w.part.End < 0 && r.opts.Follow {
+			w.high = w.pos
+			continue
+		}
 		if w.part.End < 0 {
 			return false
 		}

@@ -4,12 +4,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
+	"path"
 	"time"
 
 	"github.com/parquet-go/parquet-go"
 
-	"tailgate/internal/atomicfile"
+	"tailgate/internal/objstore"
 	"tailgate/internal/parquetio"
 	"tailgate/schemas"
 )
@@ -20,31 +20,35 @@ type segment struct {
 	facts segmentFacts
 	dead  []DeadLetter
 
-	file   *atomicfile.Unnamed
+	file   *objstore.Draft
 	writer *parquetio.Writer[schemas.Request]
 	batch  []schemas.Request
-	bytes  int64
+	bytes  int64 // of all rows
+	fresh  int64 // of the rows in batch
 	opened time.Time
+	memory *budget
+	held   int64 // bytes that memory knows of
 }
 
 // rowBatch is how many rows are handed to the Parquet writer at a time.
 const rowBatch = 256
 
 // newSegment starts the segment of a log that begins at offset first.
-func newSegment(lake string, id logID, footer schemas.Footer, first int64) (*segment, error) {
-	dir := id.path(lake, segmentsFolder)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, fmt.Errorf("making the segment folder: %w", err)
-	}
-	f, err := atomicfile.CreateUnnamed(dir)
+func newSegment(st drafts, id logID, footer schemas.Footer, first int64, memory *budget, now time.Time) (*segment, error) {
+	f, err := st.Draft(segmentKey(id, first))
 	if err != nil {
 		return nil, err
 	}
+	memory.open.Add(1)
 	return &segment{
-		id: id, file: f, opened: time.Now(),
+		id: id, file: f, opened: now, memory: memory,
 		writer: parquetio.NewWriter[schemas.Request](f, footer.Map(), parquetio.SegmentGroup),
 		facts:  segmentFacts{First: first, Last: -1, Next: first, Counts: newCounts(), Days: map[string]int64{}},
 	}, nil
+}
+
+func segmentKey(id logID, first int64) string {
+	return path.Join(id.folder(segmentsFolder), segmentName(first))
 }
 
 // addRow appends a row.
@@ -57,6 +61,7 @@ func (s *segment) addRow(row schemas.Request) error {
 	}
 	s.facts.EndedUs = max(s.facts.EndedUs, ended)
 	s.bytes += int64(row.RowBytes())
+	s.fresh += int64(row.RowBytes())
 	s.batch = append(s.batch, row)
 	if len(s.batch) < rowBatch {
 		return nil
@@ -67,8 +72,18 @@ func (s *segment) addRow(row schemas.Request) error {
 func (s *segment) writeBatch() error {
 	err := s.writer.Write(s.batch)
 	clear(s.batch)
-	s.batch = s.batch[:0]
+	s.batch, s.fresh = s.batch[:0], 0
 	return err
+}
+
+// deadBytes is about what a dead letter takes in memory.
+const deadBytes = 160
+
+// weigh tells the budget what the segment holds.
+func (s *segment) weigh() {
+	held := s.fresh + int64(s.writer.Pending()) + deadBytes*int64(len(s.dead))
+	s.memory.grow(held - s.held)
+	s.held = held
 }
 
 // skipTo moves the segment's end to offset to; the offsets in between hold nothing.
@@ -124,11 +139,7 @@ func (s *segment) close() error {
 
 // verify reads the footer back from the file before anything relies on it.
 func (s *segment) verify(facts string) error {
-	st, err := s.file.Stat()
-	if err != nil {
-		return fmt.Errorf("checking a segment: %w", err)
-	}
-	pf, err := parquet.OpenFile(s.file, st.Size())
+	pf, err := parquet.OpenFile(s.file, s.file.Size())
 	if err != nil {
 		return fmt.Errorf("checking a segment: %w", err)
 	}
@@ -140,10 +151,11 @@ func (s *segment) verify(facts string) error {
 	return nil
 }
 
-// publish gives the segment its name. The error is fs.ErrExist when another writer has it.
-func (s *segment) publish() error { return s.file.Link(segmentName(s.facts.First)) }
-
 // discard drops the file unless it was published.
-func (s *segment) discard() { s.file.Discard() }
+func (s *segment) discard() {
+	s.file.Discard()
+	s.memory.grow(-s.held)
+	s.memory.open.Add(-1)
+}
 
 func dayOf(t time.Time) string { return t.UTC().Format(time.DateOnly) }

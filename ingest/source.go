@@ -52,6 +52,7 @@ func (p *Partition) name() string {
 // Marks that a source sets on records that carry nothing to decode.
 const (
 	markControl = "control" // transaction marker
+	markAborted = "aborted" // record of an aborted transaction; Value is not read
 	markTooBig  = "too_big" // larger than maxRecordBytes; Value is not read
 )
 
@@ -64,7 +65,7 @@ type Record struct {
 	Value  []byte
 	Size   int64     // bytes of the message, also where Value was not read
 	Time   time.Time // when the log took the record; zero when not known
-	Mark   string    // "" | control | too_big
+	Mark   string    // "" | control | aborted | too_big
 }
 
 // Batch is what one Fetch brought. Offsets in [from, Next) without a record are holes.

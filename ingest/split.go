@@ -8,11 +8,13 @@ import (
 	"io"
 )
 
-// splitter cuts a stream into records: one per line, or one per JSON value where values span lines. Blank
-// lines are no records.
+// splitter cuts a stream into records: one per line, or one per JSON value where values span lines, or one per
+// element of a list that spans the stream. Blank lines are no records.
 type splitter struct {
 	r      *bufio.Reader
 	values bool // records are JSON values
+	list   bool // and the stream begins with a list, of which they are the elements
+	inside bool // the bracket of that list was read
 	max    int  // larger records are passed over
 }
 
@@ -23,13 +25,21 @@ func newSplitter(r io.Reader, maxBytes int) *splitter {
 	s := &splitter{r: bufio.NewReaderSize(r, peekBytes), max: maxBytes}
 	head, _ := s.r.Peek(peekBytes) // a read error comes again with the first record
 	s.values = valuesSpanLines(head)
+	if first := trimStart(head); len(first) > 0 && first[0] == '[' {
+		longLine := len(head) == peekBytes && bytes.IndexByte(first, '\n') < 0
+		s.list = s.values || longLine
+		s.values = s.list
+	}
 	return s
 }
+
+// trimStart takes blanks and a byte order mark off.
+func trimStart(head []byte) []byte { return bytes.TrimLeft(head, " \t\r\n\ufeff") }
 
 // valuesSpanLines tells whether the stream that begins with head holds JSON values over several lines: its
 // first line is no JSON by itself, and the value that begins there is, or goes on beyond head.
 func valuesSpanLines(head []byte) bool {
-	head = bytes.TrimLeft(head, " \t\r\n\ufeff")
+	head = trimStart(head)
 	line, _, cut := bytes.Cut(head, []byte{'\n'})
 	if !cut || len(head) == 0 || head[0] != '{' && head[0] != '[' || json.Valid(line) {
 		return false
@@ -99,7 +109,7 @@ func (s *splitter) value() (rec splitRecord, err error) {
 		if err != nil {
 			return rec, err
 		}
-		if rec.size == 0 && (c == ' ' || c == '\t' || c == '\r' || c == '\n' || c == ',') {
+		if rec.size == 0 && s.between(c) {
 			continue
 		}
 		rec.add([]byte{c}, s.max)
@@ -108,6 +118,15 @@ func (s *splitter) value() (rec splitRecord, err error) {
 			return rec, nil
 		}
 	}
+}
+
+// between tells whether c, which comes before a value, belongs to none.
+func (s *splitter) between(c byte) bool {
+	if s.list && !s.inside {
+		s.inside = c == '['
+		return true // a byte order mark, blanks, the bracket
+	}
+	return c == ' ' || c == '\t' || c == '\r' || c == '\n' || c == ',' || s.list && c == ']'
 }
 
 func (r *splitRecord) add(part []byte, limit int) {

@@ -1,18 +1,19 @@
 package ingest
 
 import (
+	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
-	"tailgate/internal/atomicfile"
+	"tailgate/internal/objstore"
 )
 
 // Folders of a lake, beside its day=… folders.
@@ -22,6 +23,45 @@ const (
 	buildsFolder   = "_builds"
 )
 
+// objects reads a lake.
+type objects interface {
+	objstore.Opener
+	// List returns the objects below a folder in the order of their keys.
+	List(ctx context.Context, folder string) ([]objstore.Object, error)
+	// String names the store.
+	String() string
+}
+
+// drafts makes new objects of a lake.
+type drafts interface {
+	Draft(key string) (*objstore.Draft, error)
+	// Publish makes a draft durable under a name that nobody has; else the error is fs.ErrExist.
+	Publish(ctx context.Context, d *objstore.Draft, key string) error
+	// Scratch is a folder of the file system that takes drafts.
+	Scratch() string
+}
+
+// notes changes objects that nothing depends on.
+type notes interface {
+	Replace(ctx context.Context, key string, data []byte) error
+	Remove(ctx context.Context, key string) error
+}
+
+// store is where a lake is kept: a folder or a bucket.
+type store interface {
+	objects
+	drafts
+	notes
+}
+
+// locate names an object for people, and for readers of local files.
+func locate(s objects, key string) string {
+	if b, ok := s.(*objstore.S3); ok {
+		return b.String() + key
+	}
+	return filepath.Join(s.String(), filepath.FromSlash(key))
+}
+
 // logID names one partition's segment log.
 type logID struct {
 	topic      string // token
@@ -29,8 +69,9 @@ type logID struct {
 	partition  int32
 }
 
-func (id logID) path(root, folder string) string {
-	return filepath.Join(root, folder, id.topic, fmt.Sprintf("g%d", id.generation), fmt.Sprintf("p%05d", id.partition))
+// folder is the key of the log's folder below one of the lake's folders.
+func (id logID) folder(of string) string {
+	return path.Join(of, id.topic, fmt.Sprintf("g%d", id.generation), fmt.Sprintf("p%05d", id.partition))
 }
 
 func (id logID) String() string {
@@ -39,94 +80,89 @@ func (id logID) String() string {
 
 func segmentName(first int64) string { return fmt.Sprintf("%020d.parquet", first) }
 
-// proveStore shows that dir can publish without replacing: of two writes of one name the first must win and
-// the second be refused. A file system that lies about this would lose rows silently.
-func proveStore(dir string) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return fmt.Errorf("making the lake: %w", err)
-	}
-	name := ".probe-" + rand.Text()
-	defer os.Remove(filepath.Join(dir, name))
+// proveStore shows that the store can publish without replacing: of two writes of one name the first must win
+// and the second be refused. A store that lies about this would lose rows silently.
+func proveStore(ctx context.Context, s store) error {
+	ctx, cancel := context.WithTimeout(ctx, provePatience)
+	defer cancel()
+	key := path.Join(segmentsFolder, ".probe-"+rand.Text())
+	defer func() { _ = s.Remove(context.WithoutCancel(ctx), key) }()
 	for _, want := range []error{nil, fs.ErrExist} {
-		f, err := atomicfile.CreateUnnamed(dir)
-		if err != nil {
+		err := publishProbe(ctx, s, key)
+		if err != nil && !errors.Is(err, fs.ErrExist) {
 			return fmt.Errorf("proving the store: %w", err)
 		}
-		err = f.Link(name)
-		f.Discard()
 		if !errors.Is(err, want) {
-			if err != nil {
-				return fmt.Errorf("proving the store: %w", err)
-			}
-			return fmt.Errorf("proving the store: %s replaces a file where it must refuse to", dir)
+			return fmt.Errorf("proving the store: %s replaces an object where it must refuse to", s)
 		}
 	}
 	return nil
 }
 
-// numbered lists the entries of dir named prefix and a number, as numbers in ascending order. A folder that
-// does not exist has none.
-func numbered(dir, prefix string) ([]int, error) {
-	names, err := listNames(dir)
+func publishProbe(ctx context.Context, s store, key string) error {
+	d, err := s.Draft(key)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	var out []int
-	for _, name := range names {
-		if digits, ok := strings.CutPrefix(name, prefix); ok {
-			if n, err := strconv.Atoi(digits); err == nil && n >= 0 {
-				out = append(out, n)
-			}
-		}
+	defer d.Discard()
+	if _, err := d.Write([]byte("probe\n")); err != nil {
+		return err
 	}
-	slices.Sort(out)
-	return out, nil
+	return s.Publish(ctx, d, key)
 }
 
-// listNames lists a folder's entries in order; a folder that does not exist has none.
-func listNames(dir string) ([]string, error) {
-	entries, err := os.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+var (
+	topicPattern = regexp.MustCompile(`^[a-z]_[a-z2-7]{13}$`)
+	logPattern   = regexp.MustCompile(`^g(\d{1,9})/p(\d{1,9})/`)
+)
+
+// logOf reads the log's name from a key below the segments folder.
+func logOf(key string) (id logID, ok bool) {
+	rest, ok := strings.CutPrefix(key, segmentsFolder+"/")
+	if !ok {
+		return id, false
 	}
-	if err != nil {
-		return nil, fmt.Errorf("listing %s: %w", dir, err)
+	topic, rest, _ := strings.Cut(rest, "/")
+	m := logPattern.FindStringSubmatch(rest)
+	if !topicPattern.MatchString(topic) || m == nil {
+		return id, false
 	}
-	names := make([]string, len(entries))
-	for i, e := range entries {
-		names[i] = e.Name()
-	}
-	return names, nil
+	id.topic = topic
+	id.generation, _ = strconv.Atoi(m[1])
+	partition, err := strconv.ParseInt(m[2], 10, 32)
+	id.partition = int32(partition)
+	return id, err == nil
 }
 
-var topicPattern = regexp.MustCompile(`^[a-z]_[a-z2-7]{13}$`)
-
-// listLogs lists every segment log of the lake, in the order of their paths.
+// listLogs lists every segment log of the lake in a folder, in the order of topic, generation and partition.
 func listLogs(lake string) ([]logID, error) {
-	topics, err := listNames(filepath.Join(lake, segmentsFolder))
+	return logsIn(context.Background(), objstore.NewDir(lake))
+}
+
+// logsIn lists every segment log of a lake, in the order of topic, generation and partition.
+func logsIn(ctx context.Context, s objects) ([]logID, error) {
+	list, err := s.List(ctx, segmentsFolder)
 	if err != nil {
 		return nil, err
 	}
+	seen := map[logID]bool{}
 	var logs []logID
-	for _, topic := range topics {
-		if !topicPattern.MatchString(topic) {
-			continue
-		}
-		generations, err := numbered(filepath.Join(lake, segmentsFolder, topic), "g")
-		if err != nil {
-			return nil, err
-		}
-		for _, g := range generations {
-			id := logID{topic: topic, generation: g}
-			partitions, err := numbered(filepath.Dir(id.path(lake, segmentsFolder)), "p")
-			if err != nil {
-				return nil, err
-			}
-			for _, p := range partitions {
-				id.partition = int32(p)
-				logs = append(logs, id)
-			}
+	for _, o := range list {
+		if id, ok := logOf(o.Key); ok && !seen[id] {
+			seen[id] = true
+			logs = append(logs, id)
 		}
 	}
+	slices.SortFunc(logs, compareLogs)
 	return logs, nil
+}
+
+func compareLogs(a, b logID) int {
+	if c := strings.Compare(a.topic, b.topic); c != 0 {
+		return c
+	}
+	if a.generation != b.generation {
+		return a.generation - b.generation
+	}
+	return int(a.partition) - int(b.partition)
 }

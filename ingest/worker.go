@@ -3,16 +3,17 @@ package ingest
 import (
 	"context"
 	"errors"
-	"time"
 )
 
 // worker brings one partition from its position to its mark.
 type worker struct {
 	src    Source
+	store  store
 	opts   *Options
 	part   Partition
 	id     logID
 	rows   *rowMaker
+	unwrap unwrapper
 	decode decoder
 	meter  *meter
 
@@ -20,6 +21,7 @@ type worker struct {
 	logFirst int64  // where the log begins, -1 when it has no segment yet
 	pos      int64
 	told     int64    // position that the meter knows
+	high     int64    // end of a followed log that the meter knows
 	seg      *segment // nil between segments
 	report   PartitionReport
 	printed  printed
@@ -28,6 +30,7 @@ type worker struct {
 
 // run consumes the partition up to its mark. What was good before an error is published all the same.
 func (w *worker) run(ctx context.Context) error {
+	defer w.unwrap.close()
 	defer w.drop()
 	for {
 		err := w.consume(ctx)
@@ -44,7 +47,14 @@ func (w *worker) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if w.report.Conflicts == conflicts {
+		if w.report.Conflicts != conflicts {
+			continue
+		}
+		more, err := w.more(ctx)
+		if err != nil {
+			return err
+		}
+		if !more {
 			w.commit(ctx)
 			return w.part.Err
 		}
@@ -71,12 +81,26 @@ func (w *worker) consume(ctx context.Context) error {
 		if err := w.take(ctx, b); err != nil {
 			return err
 		}
+		if w.seg != nil && w.full() { // by age, where few records come
+			if err := w.flush(ctx); err != nil {
+				return err
+			}
+		}
+		w.follow(b.High)
 		w.tell()
 		if b.Done {
 			return nil
 		}
 	}
 	return nil
+}
+
+// follow notes how far the end of a log without a mark is.
+func (w *worker) follow(high int64) {
+	if w.opts.Follow && high > w.high {
+		w.meter.behind.Add(high - max(w.high, 0))
+		w.high = high
+	}
 }
 
 // drop gives the open segment up: the position is where it began.
@@ -105,9 +129,13 @@ func (w *worker) lose(to int64) error {
 
 // open makes sure that there is a segment.
 func (w *worker) open() (err error) {
-	if w.seg == nil {
-		w.seg, err = newSegment(w.opts.Lake, w.id, w.opts.Footer, w.pos)
+	if w.seg != nil {
+		return nil
 	}
+	if err := w.opts.roomFor(w.store); err != nil {
+		return err
+	}
+	w.seg, err = newSegment(w.store, w.id, w.opts.Footer, w.pos, &w.meter.memory, w.opts.now())
 	return err
 }
 
@@ -140,6 +168,7 @@ func (w *worker) take(ctx context.Context, b Batch) error {
 		w.pos = r.Offset + 1
 		w.seg.facts.Next = w.pos
 		w.seg.facts.High = max(w.seg.facts.High, b.High)
+		w.seg.weigh()
 		w.meter.records.Add(1)
 		w.meter.bytes.Add(r.Size)
 		if w.full() {
@@ -161,8 +190,11 @@ func (w *worker) take(ctx context.Context, b Batch) error {
 	return nil
 }
 
+// full tells whether the open segment is to be published. A clock that went back says nothing about its age:
+// then it counts as old.
 func (w *worker) full() bool {
 	s, o := w.seg, w.opts
+	age := o.now().Sub(s.opened)
 	return s.facts.Rows+int64(len(s.dead)) >= o.RotateRows || s.bytes >= o.RotateBytes ||
-		time.Since(s.opened) >= o.RotateAge
+		age >= o.RotateAge || age < 0 || w.meter.memory.spent(s.held)
 }

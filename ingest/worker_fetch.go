@@ -26,19 +26,30 @@ func (w *worker) fetch(ctx context.Context) (Batch, error) {
 			w.opts.Logger.Warn("fetching failed, trying again", "partition", w.part.name(), "error", err)
 		case b.Next > w.pos || b.Done:
 			return b, nil
+		case w.opts.Follow: // nothing came, and that is all right
+			w.pause(ctx, min(wait, w.opts.RotateAge))
+			return b, nil
 		}
 		if time.Now().After(deadline) {
 			return b, w.stalled(last)
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(wait):
-		}
+		w.pause(ctx, wait)
+	}
+}
+
+func (w *worker) pause(ctx context.Context, wait time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(wait):
 	}
 }
 
 func (w *worker) stalled(last error) error {
-	where := fmt.Sprintf("reading %s: stalled at offset %d of %d for %v", w.part.name(), w.pos, w.part.End, w.opts.Stall)
+	at := fmt.Sprintf("offset %d of %d", w.pos, w.part.End)
+	if w.part.End < 0 {
+		at = fmt.Sprintf("offset %d", w.pos)
+	}
+	where := fmt.Sprintf("reading %s: stalled at %s for %v", w.part.name(), at, w.opts.Stall)
 	if last != nil {
 		return fmt.Errorf("%s: %w", where, last)
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"slices"
 )
 
@@ -18,11 +17,14 @@ func (w *worker) flush(ctx context.Context) error {
 		return nil
 	}
 	seg.facts.LogStart, seg.facts.Format, seg.facts.Identity = w.part.First, w.opts.gateway(), w.identity
-	err := w.publish(seg)
+	// An interrupted run still publishes what it read.
+	durable, cancel := context.WithTimeout(context.WithoutCancel(ctx), publishPatience)
+	defer cancel()
+	err := w.publish(durable, seg)
 	w.drop()
 	switch {
 	case errors.Is(err, fs.ErrExist):
-		return w.yield(seg)
+		return w.yield(durable, seg)
 	case err != nil:
 		return err
 	}
@@ -32,9 +34,9 @@ func (w *worker) flush(ctx context.Context) error {
 	return w.crash("after-commit")
 }
 
-// publish makes the segment durable step by step: file closed and checked, ledger, link, note of the bounds. A
+// publish makes the segment durable step by step: file closed and checked, ledger, name, note of the bounds. A
 // crash between two steps leaves what the next run needs.
-func (w *worker) publish(seg *segment) error {
+func (w *worker) publish(ctx context.Context, seg *segment) error {
 	if err := w.crash("before-close"); err != nil {
 		return err
 	}
@@ -42,15 +44,15 @@ func (w *worker) publish(seg *segment) error {
 		return err
 	}
 	if len(seg.dead) > 0 {
-		path := ledgerPath(w.opts.Lake, w.id, seg.facts.First, seg.facts.Next)
-		if err := writeLedger(path, w.opts.Footer, seg.dead); err != nil {
+		key := ledgerKey(w.id, seg.facts.First, seg.facts.Next)
+		if err := writeLedger(ctx, w.store, key, w.opts.Footer, seg.dead); err != nil {
 			return err
 		}
 	}
 	if err := w.crash("before-link"); err != nil {
 		return err
 	}
-	if err := seg.publish(); err != nil {
+	if err := w.store.Publish(ctx, seg.file, segmentKey(w.id, seg.facts.First)); err != nil {
 		return err
 	}
 	if err := w.crash("after-link"); err != nil {
@@ -59,12 +61,12 @@ func (w *worker) publish(seg *segment) error {
 	if w.logFirst < 0 {
 		w.logFirst = seg.facts.First
 	}
-	return writeHead(w.id.path(w.opts.Lake, segmentsFolder), head{First: w.logFirst, Next: seg.facts.Next})
+	return writeHead(ctx, w.store, w.id.folder(segmentsFolder), head{First: w.logFirst, Next: seg.facts.Next})
 }
 
 // yield gives way to the writer that published the segment first.
-func (w *worker) yield(seg *segment) error {
-	segments, err := recoverLog(w.opts.Lake, w.id)
+func (w *worker) yield(ctx context.Context, seg *segment) error {
+	segments, err := recoverIn(ctx, w.store, w.id)
 	if err != nil {
 		return err
 	}
@@ -76,9 +78,12 @@ func (w *worker) yield(seg *segment) error {
 		return s.facts.First == seg.facts.First && s.facts.Next == seg.facts.Next
 	}
 	if len(seg.dead) > 0 && !slices.ContainsFunc(segments, same) {
-		os.Remove(ledgerPath(w.opts.Lake, w.id, seg.facts.First, seg.facts.Next))
+		if err := w.store.Remove(ctx, ledgerKey(w.id, seg.facts.First, seg.facts.Next)); err != nil {
+			return err
+		}
 	}
 	w.report.Conflicts++
+	w.meter.conflicts.Add(1)
 	w.logFirst, w.pos = segments[0].facts.First, next
 	w.opts.Logger.Info("another writer has this range, going on behind it", "partition", w.part.name(), "next", next)
 	return nil
@@ -87,6 +92,7 @@ func (w *worker) yield(seg *segment) error {
 // count adds a published segment to the report.
 func (w *worker) count(seg *segment) {
 	w.report.Segments++
+	w.meter.segments.Add(1)
 	w.report.add(seg.facts.Counts)
 	w.report.Last = max(w.report.Last, seg.facts.Last)
 	for _, r := range seg.facts.HoleRanges {

@@ -41,6 +41,11 @@ func TestScripts(t *testing.T) {
 			"tear":      tear,
 			"steady":    steady,
 			"interrupt": interrupt,
+
+			"startkafka": startkafka,
+			"produce":    produce,
+			"starts3":    starts3,
+			"s3put":      s3put,
 		},
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("SHARED", sharedDir())

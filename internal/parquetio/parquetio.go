@@ -226,7 +226,13 @@ func (r *Reader[T]) Read(batch []T) (n int, err error) {
 }
 
 // Close closes the file.
-func (r *Reader[T]) Close() error { return errors.Join(r.r.Close(), r.f.Close()) }
+func (r *Reader[T]) Close() error {
+	err := r.r.Close()
+	if r.f != nil {
+		err = errors.Join(err, r.f.Close())
+	}
+	return err
+}
 
 // ReadFile reads all rows of path.
 func ReadFile[T any](path string) ([]T, map[string]string, error) {

@@ -12,6 +12,7 @@ import (
 
 	"tailgate/anonymize"
 	"tailgate/ingest"
+	"tailgate/internal/objstore"
 	"tailgate/internal/version"
 	"tailgate/schemas"
 )
@@ -19,31 +20,33 @@ import (
 // ingestFlags are the flags of `tailgate ingest`.
 type ingestFlags struct {
 	format, lake, keys, epoch, classes string
-	codec                              string
 	exclude                            string
 	models                             []string
 	maxBad                             string
 	allowGap, acceptReset, asJSON      bool
-	group                              string
+	group, metrics                     string
+	kafka                              kafkaFlags
+	run                                runFlags
 }
 
 func (a *app) ingestCommand() *cobra.Command {
 	var f ingestFlags
 	cmd := &cobra.Command{
-		Use:   "ingest kafka://broker/topic | FILE… --format F --out LAKE --keys DIR",
+		Use:   "ingest kafka://broker/topic | s3://bucket/prefix | FILE… --format F --out LAKE --keys DIR",
 		Short: "Read gateway logs into the segment log: nothing lost, nothing twice, no text on disk",
 		Long: `Reads gateway logs up to the end that the source had at the start, hashes the prompts, and writes segments.
 A second run goes on where the files end; every consumed record ends as rows, a counted skip or a dead letter.
+LAKE is a folder or s3://bucket/prefix. Buckets are reached as the AWS environment says (AWS_REGION,
+AWS_ACCESS_KEY_ID …); TAILGATE_S3_ENDPOINT names another server.
 
 Exit codes: 0 done; 1 the source is unreachable or stalled, or too many bad records; 2 wrong usage; 6 a data gap,
-a reset topic or a torn segment; 7 key missing or unsafe.`,
+a reset topic or a torn segment; 7 key missing or unsafe; 130 interrupted, with what was read saved.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.ingest(cmd.Context(), args, &f) },
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&f.format, "format", "", formatUsage)
-	fl.StringVar(&f.codec, "value-codec", ingest.CodecAuto, "compression inside message values: auto, none, gzip, zstd")
-	fl.StringVar(&f.lake, "out", "", "folder of the lake")
+	fl.StringVar(&f.lake, "out", "", "the lake: a folder, or s3://bucket/prefix")
 	fl.StringVar(&f.keys, "keys", "", "folder of the keys (tailgate keys init)")
 	fl.StringVar(&f.epoch, "epoch", "auto", "epoch of the block key; auto takes the newest")
 	fl.StringVar(&f.classes, "classes", "", "YAML file with the rules for workload classes")
@@ -53,6 +56,9 @@ a reset topic or a torn segment; 7 key missing or unsafe.`,
 	fl.BoolVar(&f.allowGap, "allow-gap", false, "go on when retention has removed records that were not read")
 	fl.BoolVar(&f.acceptReset, "accept-reset", false, "start a new generation when the topic was recreated")
 	fl.StringVar(&f.group, "group", "tailgate", "Kafka group for the advisory offset commits")
+	fl.StringVar(&f.metrics, "metrics-file", "", "file for Prometheus metrics of the run (textfile collector)")
+	f.kafka.register(fl)
+	f.run.register(fl)
 	fl.BoolVar(&f.asJSON, "json", false, "print the report as one JSON object")
 	return cmd
 }
@@ -60,31 +66,19 @@ a reset topic or a torn segment; 7 key missing or unsafe.`,
 func (a *app) ingest(ctx context.Context, sources []string, f *ingestFlags) error {
 	hideText()
 	o, err := f.options()
-	if err != nil {
+	if err := allFaults(err, f.run.apply(o), o.CheckLimits()); err != nil {
 		return err
 	}
 	if err := f.anonymizer(o); err != nil {
 		return err
 	}
 	o.Logger = a.logger()
-	line := a.progress()
-	defer line.end()
-	o.OnProgress = func(p ingest.Progress) { line.show(ingestProgress(p)) }
-	src, err := a.openSource(ctx, sources)
-	if err != nil {
-		return err
-	}
-	if o.Format == ingest.FormatAuto {
-		found, err := ingest.DetectFormat(ctx, src, ingest.DefaultSample)
-		if err != nil {
+	if objstore.IsS3(f.lake) {
+		if o.Bucket, err = a.openBucket(ctx, f.lake); err != nil {
 			return err
 		}
-		line.end()
-		a.note("format: %s", &found)
-		o.Format = found.Format
 	}
-	report, err := ingest.Run(ctx, src, *o)
-	line.end()
+	report, err := a.runIngest(ctx, sources, f, o)
 	if report != nil {
 		if f.asJSON {
 			err = errors.Join(err, a.printJSON(report))
@@ -93,6 +87,42 @@ func (a *app) ingest(ctx context.Context, sources []string, f *ingestFlags) erro
 		}
 	}
 	return err
+}
+
+// runIngest opens the source and runs, with a line of progress and the metrics file.
+func (a *app) runIngest(ctx context.Context, sources []string, f *ingestFlags, o *ingest.Options) (*ingest.Report, error) {
+	line := a.progress()
+	defer line.end()
+	var rate ingestRate
+	metrics := newIngestMetrics(f.metrics)
+	var metricsErr error
+	o.OnProgress = func(p ingest.Progress) {
+		line.show(rate.text(p))
+		metricsErr = metrics.progress(p)
+	}
+	src, err := a.openSource(ctx, sources, &f.kafka, f.run.follow)
+	if err == nil && o.Format == ingest.FormatAuto {
+		err = a.detect(ctx, src, o)
+	}
+	var report *ingest.Report
+	if err == nil {
+		report, err = ingest.Run(ctx, src, *o)
+	}
+	if endErr := metrics.end(report, err != nil); endErr != nil {
+		metricsErr = endErr
+	}
+	return report, errors.Join(err, metricsErr)
+}
+
+// detect looks which format the source has.
+func (a *app) detect(ctx context.Context, src ingest.Source, o *ingest.Options) error {
+	found, err := ingest.DetectFormat(ctx, src, ingest.DefaultSample)
+	if err != nil {
+		return err
+	}
+	a.note("format: %s", &found)
+	o.Format = found.Format
+	return nil
 }
 
 // anonymizer loads the keys and says in the footer what they give.
@@ -126,7 +156,7 @@ func (f *ingestFlags) options() (*ingest.Options, error) {
 	if err != nil {
 		errs = append(errs, fmt.Errorf("--max-bad: %w", err))
 	}
-	o := &ingest.Options{Format: format, Mapping: mapping, ValueCodec: f.codec, Lake: f.lake, Models: f.models, MaxBad: maxBad,
+	o := &ingest.Options{Format: format, Mapping: mapping, Lake: f.lake, Models: f.models, MaxBad: maxBad,
 		AllowGap: f.allowGap, AcceptReset: f.acceptReset, Group: f.group}
 	o.Classes, err = readClasses(f.classes)
 	errs = append(errs, err)
@@ -138,16 +168,6 @@ func (f *ingestFlags) options() (*ingest.Options, error) {
 		errs = append(errs, err)
 	}
 	return o, allFaults(errs...)
-}
-
-func (a *app) openSource(ctx context.Context, sources []string) (ingest.Source, error) {
-	if strings.HasPrefix(sources[0], "kafka://") {
-		if len(sources) > 1 {
-			return nil, usage(errors.New("one Kafka topic at a time"), "")
-		}
-		return ingest.OpenKafka(ctx, sources[0], ingest.KafkaOptions{Logger: a.logger()})
-	}
-	return ingest.OpenFiles(sources, a.stdin)
 }
 
 // readClasses reads a rules file; "" gives nil.

@@ -34,6 +34,7 @@ func parseFormat(s string) (string, *ingest.Mapping, error) {
 
 func (a *app) inspectCommand() *cobra.Command {
 	var o ingest.InspectOptions
+	var k kafkaFlags
 	var format, classes, print string
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -67,11 +68,12 @@ Exit codes: 0 done; 1 the source is unreachable or broken; 2 wrong usage.`,
 			if err := allFaults(append(errs, err)...); err != nil {
 				return err
 			}
-			return a.inspect(cmd.Context(), args, o, asJSON)
+			return a.inspect(cmd.Context(), args, &k, o, asJSON)
 		},
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&format, "format", ingest.FormatAuto, formatUsage)
+	k.register(fl)
 	fl.StringVar(&o.ValueCodec, "value-codec", ingest.CodecAuto, "compression inside message values: auto, none, gzip, zstd")
 	fl.IntVar(&o.Sample, "sample", ingest.DefaultSample, "messages to look at")
 	fl.StringVar(&classes, "classes", "", "YAML file with rules for workload classes, to print the shares they would give")
@@ -80,8 +82,8 @@ Exit codes: 0 done; 1 the source is unreachable or broken; 2 wrong usage.`,
 	return cmd
 }
 
-func (a *app) inspect(ctx context.Context, sources []string, o ingest.InspectOptions, asJSON bool) error {
-	src, err := a.openSource(ctx, sources)
+func (a *app) inspect(ctx context.Context, sources []string, k *kafkaFlags, o ingest.InspectOptions, asJSON bool) error {
+	src, err := a.openSource(ctx, sources, k, false)
 	if err != nil {
 		return err
 	}

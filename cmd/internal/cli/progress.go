@@ -9,7 +9,6 @@ import (
 
 	"golang.org/x/term"
 
-	"tailgate/ingest"
 	"tailgate/replay"
 )
 
@@ -55,14 +54,6 @@ func (p *progressLine) end() {
 		fmt.Fprint(p.w, "\r\x1b[K")
 		p.shown = false
 	}
-}
-
-func ingestProgress(p ingest.Progress) string {
-	text := fmt.Sprintf("%d records, %.1f MB, %d rows, %d dead letters", p.Records, float64(p.Bytes)/1e6, p.Rows, p.Dead)
-	if p.Behind >= 0 {
-		text += fmt.Sprintf(", %d left", p.Behind)
-	}
-	return text
 }
 
 func replayProgress(p replay.Progress) string {

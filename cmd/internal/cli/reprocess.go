@@ -26,7 +26,8 @@ missing or unsafe.`,
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&f.format, "format", "", "layout of the records, as for ingest; not auto")
-	fl.StringVar(&f.codec, "value-codec", ingest.CodecAuto, "compression inside message values: auto, none, gzip, zstd")
+	fl.StringVar(&f.run.valueCodec, "value-codec", ingest.CodecAuto, "compression inside message values: auto, none, gzip, zstd")
+	f.kafka.register(fl)
 	fl.StringVar(&f.lake, "out", "", "folder of the lake")
 	fl.StringVar(&f.keys, "keys", "", "folder of the keys")
 	fl.StringVar(&f.epoch, "epoch", "auto", "epoch of the block key; auto takes the newest")
@@ -44,11 +45,12 @@ func (a *app) reprocess(ctx context.Context, sources []string, f *ingestFlags, r
 	if err != nil {
 		return err
 	}
+	o.ValueCodec = f.run.valueCodec
 	if err := f.anonymizer(o); err != nil {
 		return err
 	}
 	o.Logger = a.logger()
-	src, err := a.openSource(ctx, sources)
+	src, err := a.openSource(ctx, sources, &f.kafka, false)
 	if err != nil {
 		return err
 	}

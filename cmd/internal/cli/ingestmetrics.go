@@ -1,0 +1,121 @@
+package cli
+
+import (
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"tailgate/ingest"
+)
+
+// metricsEvery is how often the metrics file of a running job is written.
+const metricsEvery = 5 * time.Second
+
+// ingestMetrics writes the state of an ingest as a Prometheus text file, whole each time, for the node exporter's
+// textfile collector.
+type ingestMetrics struct {
+	path     string // "" = none
+	last     time.Time
+	registry *prometheus.Registry
+	gauges   map[string]prometheus.Gauge
+	reasons  *prometheus.GaugeVec
+}
+
+// Counters are gauges here: each run counts from 0 and names its start.
+var ingestGauges = []struct{ name, help string }{
+	{"records", "Offsets consumed by this run."},
+	{"bytes", "Bytes of messages consumed by this run."},
+	{"rows", "Rows made by this run."},
+	{"dead_letters", "Records that became dead letters in this run."},
+	{"segments", "Segments published by this run."},
+	{"conflicts", "Segments given up because another writer had them."},
+	{"behind_records", "Offsets left to the mark, or to the end of a followed log; -1 when not known."},
+	{"buffered_bytes", "Bytes of rows that open segments hold in memory."},
+	{"start_time_seconds", "When this run began, in unix time."},
+	{"updated_time_seconds", "When this file was written, in unix time."},
+	{"end_time_seconds", "When this run ended, in unix time; 0 while it runs."},
+	{"success", "1 when this run ended well, else 0."},
+}
+
+func newIngestMetrics(path string) *ingestMetrics {
+	m := &ingestMetrics{path: path, registry: prometheus.NewRegistry(), gauges: map[string]prometheus.Gauge{}}
+	for _, g := range ingestGauges {
+		m.gauges[g.name] = prometheus.NewGauge(prometheus.GaugeOpts{Name: "tailgate_ingest_" + g.name, Help: g.help})
+		m.registry.MustRegister(m.gauges[g.name])
+	}
+	m.reasons = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "tailgate_ingest_not_rows",
+		Help: "Records of this run that gave no row, by kind and reason."}, []string{"kind", "reason"})
+	m.registry.MustRegister(m.reasons)
+	m.gauges["start_time_seconds"].Set(unixSeconds(now()))
+	return m
+}
+
+// progress takes a look at the running job and writes the file now and then.
+func (m *ingestMetrics) progress(p ingest.Progress) error {
+	for name, v := range map[string]int64{
+		"records": p.Records, "bytes": p.Bytes, "rows": p.Rows, "dead_letters": p.Dead, "segments": p.Segments,
+		"conflicts": p.Conflicts, "behind_records": p.Behind, "buffered_bytes": p.Buffered,
+	} {
+		m.gauges[name].Set(float64(v))
+	}
+	if m.path == "" || time.Since(m.last) < metricsEvery {
+		return nil
+	}
+	return m.write()
+}
+
+// end writes the file for the last time.
+func (m *ingestMetrics) end(report *ingest.Report, failed bool) error {
+	if m.path == "" {
+		return nil
+	}
+	if report != nil {
+		for reason, n := range report.Total.Skips {
+			m.reasons.WithLabelValues("skipped", reason).Set(float64(n))
+		}
+		for reason, n := range report.Total.Dead {
+			m.reasons.WithLabelValues("dead", reason).Set(float64(n))
+		}
+	}
+	m.gauges["end_time_seconds"].Set(unixSeconds(now()))
+	if !failed {
+		m.gauges["success"].Set(1)
+	}
+	return m.write()
+}
+
+func (m *ingestMetrics) write() error {
+	m.last = time.Now()
+	m.gauges["updated_time_seconds"].Set(unixSeconds(now()))
+	if err := prometheus.WriteToTextfile(m.path, m.registry); err != nil {
+		return fmt.Errorf("writing the metrics to %s: %w", filepath.Base(m.path), err)
+	}
+	return nil
+}
+
+func unixSeconds(t time.Time) float64 { return float64(t.UnixMilli()) / 1e3 }
+
+// ingestRate follows the speed of a running ingest.
+type ingestRate struct{ last ingest.Progress }
+
+// text is a line of progress: what was done, how fast, and how long it still takes at the speed of the last look.
+func (r *ingestRate) text(p ingest.Progress) string {
+	span := (p.Elapsed - r.last.Elapsed).Seconds()
+	perSecond := 0.0
+	if span > 0 {
+		perSecond = float64(p.Records-r.last.Records) / span
+	}
+	r.last = p
+	text := fmt.Sprintf("%d records (%.0f/s), %.1f MB, %d rows, %d dead letters", p.Records, perSecond, float64(p.Bytes)/1e6, p.Rows, p.Dead)
+	if p.Behind < 0 {
+		return text
+	}
+	text += fmt.Sprintf(", lag %d", p.Behind)
+	if p.Behind > 0 && perSecond > 0 {
+		eta := time.Duration(float64(p.Behind) / perSecond * float64(time.Second))
+		text += ", ETA " + eta.Round(time.Second).String()
+	}
+	return text
+}

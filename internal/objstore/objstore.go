@@ -1,0 +1,90 @@
+// Package objstore keeps named objects in a folder or in an S3-compatible bucket. Both publish an object whole
+// and never replace one by it: of two writers of one name the second is refused.
+//
+// Keys are relative paths with slashes. A missing object is fs.ErrNotExist, a name that is taken fs.ErrExist.
+package objstore
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+)
+
+// Object is one object of a listing.
+type Object struct {
+	Key  string
+	Size int64 // bytes
+}
+
+// File is what a [Draft] is written to.
+type File interface {
+	io.Writer
+	io.ReaderAt
+	Sync() error
+}
+
+// Draft is an object in the making: a file without a name, so that a crash leaves nothing of it.
+type Draft struct {
+	File
+	size    int64
+	discard func()
+}
+
+// NewDraft makes a draft of f; discard releases f and drops what was not published.
+func NewDraft(f File, discard func()) *Draft { return &Draft{File: f, discard: discard} }
+
+// Write appends to the draft.
+func (d *Draft) Write(p []byte) (int, error) {
+	n, err := d.File.Write(p)
+	d.size += int64(n)
+	return n, err
+}
+
+// Size is the number of bytes written.
+func (d *Draft) Size() int64 { return d.size }
+
+// Discard drops the draft unless it was published.
+func (d *Draft) Discard() { d.discard() }
+
+// Reader reads an object at any place.
+type Reader struct {
+	io.ReaderAt
+	size  int64
+	close func() error
+}
+
+// NewReader makes a reader of size bytes; a nil close does nothing.
+func NewReader(r io.ReaderAt, size int64, close func() error) *Reader {
+	return &Reader{ReaderAt: r, size: size, close: close}
+}
+
+// Size is the number of bytes of the object.
+func (r *Reader) Size() int64 { return r.size }
+
+// Close releases the object.
+func (r *Reader) Close() error {
+	if r.close == nil {
+		return nil
+	}
+	return r.close()
+}
+
+// Opener opens objects, as [Dir] and [S3] do.
+type Opener interface {
+	Open(ctx context.Context, key string) (*Reader, error)
+}
+
+// ReadAll reads a whole object.
+func ReadAll(ctx context.Context, s Opener, key string) ([]byte, error) {
+	r, err := s.Open(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	var b bytes.Buffer
+	if _, err := io.Copy(&b, io.NewSectionReader(r, 0, r.Size())); err != nil {
+		return nil, fmt.Errorf("reading %s: %w", key, err)
+	}
+	return b.Bytes(), nil
+}

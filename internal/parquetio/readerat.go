@@ -1,0 +1,64 @@
+package parquetio
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/parquet-go/parquet-go"
+)
+
+// FooterAt reads the key-value metadata and the number of rows of a file of size bytes; name is for errors.
+func FooterAt(r io.ReaderAt, size int64, name string) (map[string]string, int64, error) {
+	rd, err := OpenAt[struct{}](r, size, name)
+	if err != nil {
+		return nil, 0, err
+	}
+	return rd.Footer(), rd.NumRows(), rd.Close()
+}
+
+// OpenAt opens a file of size bytes; name is for errors. Columns that T has and the file lacks read as zero
+// values. Closing the reader leaves r open.
+func OpenAt[T any](r io.ReaderAt, size int64, name string) (_ *Reader[T], err error) {
+	defer func() {
+		if p := recover(); p != nil { // parquet-go panics on some broken files
+			err = fmt.Errorf("reading %s: not a readable Parquet file", name)
+		}
+	}()
+	if err := checkFooter(r, size); err != nil {
+		return nil, fmt.Errorf("reading %s: %w", name, err)
+	}
+	pf, err := parquet.OpenFile(r, size)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: not a readable Parquet file: %w", name, err)
+	}
+	return &Reader[T]{r: parquet.NewGenericReader[T](pf), meta: metadata(pf), name: name}, nil
+}
+
+// ReadAllAt reads all rows of a file of size bytes; name is for errors.
+func ReadAllAt[T any](r io.ReaderAt, size int64, name string) ([]T, error) {
+	rd, err := OpenAt[T](r, size, name)
+	if err != nil {
+		return nil, err
+	}
+	rows := make([]T, rd.NumRows())
+	for got := 0; got < len(rows); {
+		n, err := rd.Read(rows[got:])
+		if err != nil {
+			return nil, errors.Join(err, rd.Close())
+		}
+		got += n
+	}
+	return rows, rd.Close()
+}
+
+// Encode returns the bytes of a file that holds rows.
+func Encode[T any](footer map[string]string, rows []T) ([]byte, error) {
+	var b bytes.Buffer
+	w := NewWriter[T](&b, footer, 0)
+	if err := errors.Join(w.Write(rows), w.Close()); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), nil
+}
