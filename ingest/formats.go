@@ -46,22 +46,18 @@ func detectable() []string {
 
 // decoder returns the decoder that o asks for, nil when there is none.
 func (o *Options) decoder() decoder {
-	var d decoder
 	switch {
 	case o.Mapping != nil:
-		d = o.Mapping.decode
+		return o.Mapping.decode
 	case o.Format == "litellm": // the scanner keeps state: one for each worker
-		d = newLiteLLMScanner().decode
+		return newLiteLLMScanner().decode
 	case native[o.Format] != nil:
-		d = native[o.Format]
-	default:
-		m := shipped(o.Format)
-		if m == nil {
-			return nil
-		}
-		d = m.decode
+		return native[o.Format]
 	}
-	return d
+	if m := shipped(o.Format); m != nil {
+		return m.decode
+	}
+	return nil
 }
 
 // gateway is what the rows and dead letters call the decoder.

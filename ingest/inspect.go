@@ -13,8 +13,6 @@ import (
 	"text/tabwriter"
 
 	"tailgate/prompt"
-
-	"tailgate/internal/fault"
 )
 
 // InspectOptions of [Inspect].
@@ -56,11 +54,7 @@ type ClassShare struct {
 func Inspect(ctx context.Context, src Source, o InspectOptions) (*Inspection, error) {
 	opts := Options{Format: o.Format, Mapping: o.Mapping}
 	look := o.Format == "" || o.Format == FormatAuto
-	codec := or(o.ValueCodec, CodecAuto)
-	var err error
-	if !slices.Contains(ValueCodecs(), codec) {
-		err = fault.Mark(fmt.Errorf("value codec %q is not one of %s", codec, strings.Join(ValueCodecs(), ", ")), fault.Usage, "")
-	}
+	err := checkCodec(o.ValueCodec)
 	if !look && opts.decoder() == nil {
 		err = errors.Join(err, unknownFormat(o.Format))
 	}
@@ -78,7 +72,7 @@ func Inspect(ctx context.Context, src Source, o InspectOptions) (*Inspection, er
 	} else {
 		in.Detection = Detection{Format: opts.gateway(), Messages: len(values), Shares: []FormatShare{}}
 	}
-	fields, wrapping := fieldCounter{}, newUnwrapper(codec)
+	fields, wrapping := fieldCounter{}, newUnwrapper(or(o.ValueCodec, CodecAuto))
 	defer wrapping.close()
 	for _, v := range values {
 		fields.message(wrapping, v)

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 
 	"tailgate/ingest"
@@ -313,19 +312,12 @@ func fixtureLine(t *testing.T, file string, i int) []byte {
 
 func compressedValues(t *testing.T) {
 	line := fixtureLine(t, "kong.jsonl", 0)
-	gz := func(data []byte) []byte {
-		var b bytes.Buffer
-		w := gzip.NewWriter(&b)
-		w.Write(data)
-		w.Close()
-		return b.Bytes()
-	}
 	enc, err := zstd.NewWriter(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	good := map[string][]byte{
-		"gzip": gz(line), "zstd": enc.EncodeAll(line, nil),
+		"gzip": gzipped(line), "zstd": enc.EncodeAll(line, nil),
 		"JSON Schema frame": append([]byte{0, 0, 0, 0, 7}, line...),
 		"registry frame":    append(append([]byte{3, 0}, make([]byte, 16)...), line...),
 	}
@@ -341,10 +333,10 @@ func compressedValues(t *testing.T) {
 	}{
 		"Avro frame":    {append([]byte{0, 0, 0, 0, 7}, "\x02lamp"...), ingest.DeadFramed},
 		"short frame":   {[]byte{0, 1}, ingest.DeadFramed},
-		"broken gzip":   {gz(line)[:40], ingest.DeadCompressed},
+		"broken gzip":   {gzipped(line)[:40], ingest.DeadCompressed},
 		"zstd bomb":     {bomb, ingest.DeadBomb},
-		"gzip bomb":     {gz(make([]byte, 40<<20)), ingest.DeadBomb},
-		"text in gzip":  {gz([]byte("fog")), ingest.DeadBadJSON},
+		"gzip bomb":     {gzipped(make([]byte, 40<<20)), ingest.DeadBomb},
+		"text in gzip":  {gzipped([]byte("fog")), ingest.DeadBadJSON},
 		"bytes":         {[]byte("\x80\x81"), ingest.DeadBadJSON},
 		"list of words": {[]byte(`["fog"]`), ingest.DeadLayout},
 	}
@@ -355,7 +347,7 @@ func compressedValues(t *testing.T) {
 	}
 	o := options(t.TempDir())
 	o.Format, o.ValueCodec, o.MaxBad = "kong", ingest.CodecNone, 1
-	if rep := run(t, newMemory([]ingest.Record{message(0, gz(line)), message(1, line)}), o); rep.Total.Dead[ingest.DeadCompressed] != 1 {
+	if rep := run(t, newMemory([]ingest.Record{message(0, gzipped(line)), message(1, line)}), o); rep.Total.Dead[ingest.DeadCompressed] != 1 {
 		t.Errorf("codec none: %+v", rep.Total.Dead)
 	}
 }

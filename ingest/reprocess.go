@@ -36,7 +36,7 @@ func (r *ReprocessReport) WriteText(w io.Writer) error {
 }
 
 // deadReasons lists the reasons of dead letters.
-var deadReasons = []string{DeadTooBig, DeadFramed, DeadCompressed, DeadBadJSON, DeadLayout, DeadBadField, DeadMissingTime,
+var deadReasons = []string{DeadTooBig, DeadBomb, DeadFramed, DeadCompressed, DeadBadJSON, DeadLayout, DeadBadField, DeadMissingTime,
 	DeadBadTime, DeadBadTokens, DeadHash}
 
 // Reprocess fetches the dead letters of the given reasons (none = all) again from src and decodes them with o.
@@ -125,6 +125,7 @@ func (p *reprocessor) segment(ctx context.Context, id logID, s *segmentFile) err
 		p.report.Unreachable += countLetters(byOffset)
 		return nil
 	}
+	defer w.unwrap.close()
 	taken, err := takenOffsets(p.opts.Lake, id, s, attempts)
 	if err != nil {
 		return err
@@ -172,7 +173,8 @@ func (p *reprocessor) worker(id logID, s *segmentFile) (*worker, error) {
 	if err != nil || !ok || part.Transient || id.generation != newest {
 		return nil, err
 	}
-	w := &worker{src: p.src, opts: p.opts, part: part, id: id, rows: newRowMaker(p.opts), decode: p.opts.decoder(), meter: &meter{}}
+	w := &worker{src: p.src, opts: p.opts, part: part, id: id, rows: newRowMaker(p.opts), decode: p.opts.decoder(), meter: &meter{},
+		unwrap: unwrapper{codec: p.opts.ValueCodec, limit: p.opts.MaxRecordBytes}}
 	if len(part.Identity) > 0 && s.facts.Identity != "" && p.opts.Anonymizer.Token("topic", part.Identity) != s.facts.Identity {
 		return nil, nil
 	}

@@ -160,3 +160,22 @@ func TestABrokenReprocessedFileStopsPublish(t *testing.T) {
 		}
 	}
 }
+
+// A value that was dead for its compression becomes rows when a later run may open it.
+func TestReprocessOpensValues(t *testing.T) {
+	source := func() *memory {
+		return newMemory([]ingest.Record{message(0, litellm(0, nil)), message(1, gzipped(litellm(1, nil)))})
+	}
+	o := options(t.TempDir())
+	o.MaxBad, o.ValueCodec = 1, ingest.CodecNone
+	if r := run(t, source(), o); r.Total.Rows != 1 || r.Total.Dead[ingest.DeadCompressed] != 1 {
+		t.Fatalf("%+v", r.Total)
+	}
+	if r := reprocess(t, source(), o); r.Rows != 0 || r.Resolved != 0 {
+		t.Errorf("with the same codec: %+v", r)
+	}
+	o.ValueCodec = ingest.CodecAuto
+	if r := reprocess(t, source(), o, ingest.DeadCompressed); r.Rows != 1 || r.Resolved != 1 {
+		t.Errorf("with values opened: %+v", r)
+	}
+}

@@ -49,7 +49,8 @@ func (o *resolution) take(w *worker, r *Record, open map[int32]bool, want []Dead
 	}
 	var items []item
 	if r.Mark == "" && len(r.Value) > 0 {
-		items = w.decode(r.Value)
+		items = w.unwrap.before(w.decode)(r.Value)
+		defer w.unwrap.forget()
 	}
 	var rows []schemas.Request
 	skips := map[int32]string{}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"hash/fnv"
 	"slices"
-	"strings"
 	"time"
 
 	"tailgate/internal/fault"
@@ -88,9 +87,7 @@ func (o *Options) CheckLimits() error {
 	if o.RotateRows < 0 || o.RotateBytes < 0 || o.RotateAge < 0 || o.Stall < 0 || o.Memory < 0 {
 		add("rotation, memory and stall limits must not be negative")
 	}
-	if o.ValueCodec != "" && !slices.Contains(ValueCodecs(), o.ValueCodec) {
-		add("value codec %q is not one of %s", o.ValueCodec, strings.Join(ValueCodecs(), ", "))
-	}
+	errs = append(errs, checkCodec(o.ValueCodec))
 	if o.MaxRecordBytes < 0 || o.MaxRecordBytes > maxRecordBytes {
 		add("max-record-bytes must lie in (0, 32 MiB], not %d", o.MaxRecordBytes)
 	}

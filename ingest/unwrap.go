@@ -3,10 +3,15 @@ package ingest
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
+	"slices"
+	"strings"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
+
+	"tailgate/internal/fault"
 )
 
 // Codecs of the values of records.
@@ -19,6 +24,14 @@ const (
 
 // ValueCodecs lists the codecs.
 func ValueCodecs() []string { return []string{CodecAuto, CodecNone, CodecGzip, CodecZstd} }
+
+// checkCodec refuses a name that is no codec; "" is one, and means auto.
+func checkCodec(codec string) error {
+	if codec == "" || slices.Contains(ValueCodecs(), codec) {
+		return nil
+	}
+	return fault.Mark(fmt.Errorf("value codec %q is not one of %s", codec, strings.Join(ValueCodecs(), ", ")), fault.Usage, "")
+}
 
 // unwrapper takes what surrounds the text of a record away: a registry's frame, compression, and a frame
 // within it. It belongs to one worker.

@@ -1,4 +1,5 @@
-// Package parquetio writes and reads row-shaped Parquet: the struct tags of the row type are the schema.
+// Package parquetio writes and reads row-shaped Parquet, where the struct tags of the row type are the schema,
+// and reads named columns of large files as slices.
 // Files are zstd-compressed, carry key-value metadata, are cut in row groups of a bounded size, and are
 // byte-identical for equal rows and metadata.
 package parquetio
