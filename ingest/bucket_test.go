@@ -6,79 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 
-	"github.com/johannesboyne/gofakes3"
-	"github.com/johannesboyne/gofakes3/backend/s3mem"
-
 	"tailgate/ingest"
 	"tailgate/internal/fault"
-	"tailgate/internal/objstore"
 )
-
-// bucket is an in-process S3 server with one bucket; before, where set, sees every request first.
-type bucket struct {
-	t      testing.TB
-	url    string
-	before atomic.Pointer[func(w http.ResponseWriter, r *http.Request) bool] // true = it has answered
-}
-
-func newBucket(t *testing.T) *bucket {
-	t.Helper()
-	backend := s3mem.New()
-	if err := backend.CreateBucket("b"); err != nil {
-		t.Fatal(err)
-	}
-	s3, b := gofakes3.New(backend).Server(), &bucket{t: t}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if f := b.before.Load(); f == nil || !(*f)(w, r) {
-			s3.ServeHTTP(w, r)
-		}
-	}))
-	t.Cleanup(server.Close)
-	t.Setenv("AWS_ACCESS_KEY_ID", "k")
-	t.Setenv("AWS_SECRET_ACCESS_KEY", "s")
-	t.Setenv("AWS_CONFIG_FILE", os.DevNull)
-	b.url = server.URL
-	return b
-}
-
-func (b *bucket) open(prefix string) *objstore.S3 {
-	b.t.Helper()
-	s, err := objstore.OpenS3(b.t.Context(), "s3://b/"+prefix, objstore.S3Options{Endpoint: b.url})
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	return s
-}
-
-// copyOut copies the objects of a lake to a folder, so that what reads folders can look at it.
-func (b *bucket) copyOut(prefix string) string {
-	b.t.Helper()
-	s, dir := b.open(prefix), b.t.TempDir()
-	list, err := s.List(context.Background(), "")
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	for _, o := range list {
-		data, err := objstore.ReadAll(context.Background(), s, o.Key)
-		if err != nil {
-			b.t.Fatal(err)
-		}
-		p := filepath.Join(dir, filepath.FromSlash(o.Key))
-		if err := os.MkdirAll(filepath.Dir(p), 0o755); err != nil {
-			b.t.Fatal(err)
-		}
-		write(b.t, p, data)
-	}
-	return dir
-}
 
 // bucketLog is an object that a test can append to.
 type bucketLog struct {
@@ -167,7 +102,7 @@ func TestLakeInABucket(t *testing.T) {
 			}
 			ingest.SetHook(&o, nil)
 			run(t, broker.open(), o)
-			checkComplete(t, segmentRows(t, b.copyOut(point)), 600)
+			checkComplete(t, segmentRows(t, b.lake(point)), 600)
 			if dead, err := ingest.DeadLettersIn(t.Context(), o.Bucket); err != nil || len(dead) != 1 {
 				t.Errorf("%v, %v", dead, err)
 			}
@@ -195,7 +130,7 @@ func TestLakeInABucket(t *testing.T) {
 			})
 		}
 		all.Wait()
-		checkComplete(t, segmentRows(t, b.copyOut("race")), 600)
+		checkComplete(t, segmentRows(t, b.lake("race")), 600)
 		t.Logf("%d conflicts", conflicts.Load())
 	})
 }
@@ -232,7 +167,7 @@ func TestBucketAnswers(t *testing.T) {
 		if c := r.Partitions[0].Conflicts; c != 0 {
 			t.Errorf("%d conflicts with oneself", c)
 		}
-		checkComplete(t, segmentRows(t, b.copyOut("lake")), 100)
+		checkComplete(t, segmentRows(t, b.lake("lake")), 100)
 		t.Logf("%d puts", puts.Load())
 	})
 	t.Run("replacing store", func(t *testing.T) {

@@ -20,15 +20,28 @@ import (
 // order once and gathers what has to be known of all rows together; decide draws the conclusions; write goes
 // over the order again and writes the rows as they are published.
 type build struct {
-	o      *PublishOptions
-	in     *dayInput
-	work   string // folder of the spill files
-	report *PublishReport
-	words  *words
-	parts  []part
-	found  *survey
-	labels relabel
-	keyer  Keyer // nil = none
+	o       *PublishOptions
+	in      *dayInput
+	s       streams
+	scratch string // folder of the spill files, which have no names
+	report  *PublishReport
+	words   *words
+	parts   []part
+	found   *survey
+	labels  relabel
+	keyer   Keyer // nil = none
+}
+
+// close drops the spill files.
+func (b *build) close() {
+	for i := range b.parts {
+		b.parts[i].sorter.Close()
+	}
+	if f := b.found; f != nil {
+		f.sessions.Close()
+		f.requests.Close()
+		f.blocks.Close()
+	}
 }
 
 // part sorts the rows of some request keys.
@@ -48,7 +61,7 @@ func (b *build) scan(ctx context.Context) error {
 	b.words.code(schemas.LabelOther)
 	b.parts = make([]part, b.o.Parts)
 	for i := range b.parts {
-		b.parts[i].sorter = spill.NewSorter(b.work, b.o.Memory/sortShare/len(b.parts))
+		b.parts[i].sorter = spill.NewSorter(b.scratch, b.o.Memory/sortShare/len(b.parts))
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -82,13 +95,14 @@ func (b *build) scan(ctx context.Context) error {
 // scanSegment packs the segment's rows of the day and returns the number of their ids.
 func (b *build) scanSegment(ctx context.Context, i int) (ids int64, err error) {
 	s := b.in.segments[i]
-	digest, err := schemas.DigestFile(b.o.Lake, s.path)
+	file, digest, err := pinned(ctx, b.s, s.key, b.scratch)
 	if err != nil {
 		return 0, err
 	}
+	defer file.Close()
 	digest.Rows = s.facts.Rows
 	b.in.inputs[i] = digest
-	r, err := parquetio.Open[schemas.Request](s.path)
+	r, err := parquetio.OpenAt[schemas.Request](file, file.Size(), s.path)
 	if err != nil {
 		return 0, fault.Mark(err, fault.Data, "")
 	}

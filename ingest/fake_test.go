@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"tailgate/ingest"
+	"tailgate/internal/objstore"
 	"tailgate/internal/parquetio"
 	"tailgate/prompt"
 	"tailgate/schemas"
@@ -78,10 +79,14 @@ func (a fakeAnon) Blocks(ids []int64, p *prompt.Prompt) ([]int64, int, error) {
 
 // options are those of a test run.
 func options(lake string) ingest.Options {
-	return ingest.Options{
+	o := ingest.Options{
 		Format: "litellm", Lake: lake, Anonymizer: fakeAnon{key: "k1"},
 		Footer: schemas.Footer{Tool: "test", Tokenizer: "bytes4", Epoch: "e1"},
 	}
+	if objstore.IsS3(lake) {
+		o.Bucket = openBucket(lake)
+	}
+	return o
 }
 
 // base is the start of the first test request, in unix seconds: 2026-09-21 14:13:20 UTC.
@@ -121,7 +126,7 @@ func litellm(i int, change fields) []byte {
 // segments reads all rows of a lake's segments, and proves that the logs have neither gap nor overlap.
 func segmentRows(t testing.TB, lake string) []schemas.Request {
 	t.Helper()
-	paths, err := filepath.Glob(filepath.Join(lake, "_segments", "*", "g*", "p*", "*.parquet"))
+	paths, err := filepath.Glob(filepath.Join(local(t, lake), "_segments", "*", "g*", "p*", "*.parquet"))
 	if err != nil {
 		t.Fatal(err)
 	}

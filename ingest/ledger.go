@@ -43,20 +43,15 @@ func writeLedger(ctx context.Context, s notes, key string, footer schemas.Footer
 // DeadLetters reads the ledger of a lake in a folder: the open entries of all published segments, in the order of
 // their place; what [Reprocess] has resolved is left out. A segment whose ledger is missing is fault.Data.
 func DeadLetters(lake string) ([]DeadLetter, error) {
-	return deadLetters(context.Background(), objstore.NewDir(lake), func(id logID, f *segmentFacts) ([]DeadLetter, error) {
-		open, _, err := openLetters(lake, id, f)
-		return open, err
-	})
+	return deadLetters(context.Background(), objstore.NewDir(lake))
 }
 
-// DeadLettersIn reads the ledger of a lake in a bucket, where nothing is reprocessed, as [DeadLetters] does.
+// DeadLettersIn reads the ledger of a lake in a bucket, as [DeadLetters] does.
 func DeadLettersIn(ctx context.Context, lake *objstore.S3) ([]DeadLetter, error) {
-	return deadLetters(ctx, lake, func(id logID, f *segmentFacts) ([]DeadLetter, error) {
-		return readLedger(ctx, lake, ledgerKey(id, f.First, f.Next))
-	})
+	return deadLetters(ctx, lake)
 }
 
-func deadLetters(ctx context.Context, s objects, letters func(logID, *segmentFacts) ([]DeadLetter, error)) ([]DeadLetter, error) {
+func deadLetters(ctx context.Context, s objects) ([]DeadLetter, error) {
 	logs, err := logsIn(ctx, s)
 	if err != nil {
 		return nil, err
@@ -72,7 +67,7 @@ func deadLetters(ctx context.Context, s objects, letters func(logID, *segmentFac
 			if f.deadRecords() == 0 {
 				continue
 			}
-			rows, err := letters(id, f)
+			rows, _, err := openLetters(ctx, s, id, f)
 			if err != nil {
 				return nil, err
 			}

@@ -159,10 +159,7 @@ func (o Options) withDefaults() Options {
 
 // lake is the store that the options name.
 func (o *Options) lake() store {
-	var s store = objstore.NewDir(o.Lake)
-	if o.Bucket != nil {
-		s = o.Bucket
-	}
+	var s store = storeOf(o.Lake, o.Bucket)
 	if o.wrap != nil {
 		s = o.wrap(s)
 	}

@@ -5,19 +5,21 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
+	"path"
 	"path/filepath"
 	"runtime"
 	"time"
 
 	"tailgate/internal/fault"
+	"tailgate/internal/objstore"
 	"tailgate/schemas"
 )
 
 // PublishOptions of [Publish].
 type PublishOptions struct {
-	Lake string
-	Day  string // YYYY-MM-DD, UTC
+	Lake   string       // folder of the lake
+	Bucket *objstore.S3 // lake on an object store, instead of Lake
+	Day    string       // YYYY-MM-DD, UTC
 	// K and MinRequests are what a tenant, class or model needs to keep its name: distinct sessions, and
 	// requests. K is also how many tenants must hold a block id that is shared across tenants. 0 = 20 and 100
 	// requests; 1 keeps every name and every id.
@@ -39,12 +41,13 @@ type PublishOptions struct {
 	Logger     *slog.Logger // nil = discard
 
 	hook func(point string) error // failpoints of the tests; nil = none
+	wrap func(dayStore) dayStore  // what tests put around the store; nil = nothing
 }
 
 // Validate reports every fault of o.
 func (o *PublishOptions) Validate() error {
 	var errs []error
-	if o.Lake == "" {
+	if o.Lake == "" && o.Bucket == nil {
 		errs = append(errs, errors.New("lake folder is missing"))
 	}
 	if _, err := time.Parse(time.DateOnly, o.Day); err != nil {
@@ -82,13 +85,20 @@ func (o PublishOptions) withDefaults() PublishOptions {
 	return o
 }
 
-// lakeFile is the one Parquet file of a day.
-const lakeFile = "requests.parquet"
+// lake is the store that the options name.
+func (o *PublishOptions) lake() dayStore {
+	s := storeOf(o.Lake, o.Bucket)
+	if o.wrap != nil {
+		s = o.wrap(s)
+	}
+	return s
+}
 
 // Publish builds LAKE/day=D/requests.parquet from all segments with arrivals on that UTC day: exact
 // duplicates merged, sorted by arrival, turns numbered, labels of small groups suppressed, hash_ids cut after
 // the last block that another request of the day shares. The file appears by one rename and replaces an
 // earlier build; the same segments, options, keys and version give the same bytes, whatever Parts and Memory.
+// On an object store it is replaced by one PUT or one completed upload of parts.
 //
 // Turns count the requests of a session on that day, from 0. A label of a small group becomes "other"; when
 // "other" is itself too small it becomes null (model, which has no null, becomes ""). Rows are never dropped
@@ -100,8 +110,9 @@ const lakeFile = "requests.parquet"
 // A day belongs to one epoch, whose ids cannot be compared with those of another. Rows of a later epoch that
 // come after the day was published are late: they are counted and left out until Backfill.
 //
-// Rows and ids beyond Memory are spilled to LAKE/_builds, in files that are gone when Publish returns; what a
-// crash leaves there the next Publish of the day removes. One Publish of a day runs at a time.
+// Rows and ids beyond Memory are spilled to files without a name, of which a crash leaves nothing: in LAKE/_builds,
+// or in the temporary folder when the lake is a bucket. One Publish of a day runs at a time; of two on an object
+// store, one fails at its end when the other was faster.
 //
 // Errors: fault.Data when a segment is missing or broken, when a day that was never published has segments of
 // different epochs, and with Complete when the day is open; a plain failure when nothing arrived on that day.
@@ -110,8 +121,12 @@ func Publish(ctx context.Context, o PublishOptions) (*PublishReport, error) {
 		return nil, err
 	}
 	o = o.withDefaults()
-	started := time.Now()
-	in, err := selectDay(&o)
+	started, s := time.Now(), o.lake()
+	at, err := openSite(ctx, &o, s)
+	if err != nil {
+		return nil, err
+	}
+	in, err := selectDay(ctx, at)
 	if err != nil {
 		return nil, err
 	}
@@ -120,18 +135,26 @@ func Publish(ctx context.Context, o PublishOptions) (*PublishReport, error) {
 		return nil, fault.Mark(fmt.Errorf("publishing %s: the day is open until the logs have come to %s", o.Day, r.OpenUntil),
 			fault.Data, "ingest more, or publish without --complete")
 	}
-	folder, err := openBuild(&o)
+	defer at.close()
+	if err := at.lock(ctx); err != nil {
+		return nil, err
+	}
+	d, err := s.Draft(path.Join(at.builds, lakeFile))
 	if err != nil {
 		return nil, err
 	}
-	defer folder.close()
-	b := &build{o: &o, in: in, work: folder.work, report: r, words: newWords()}
+	defer d.Discard()
+	b := &build{o: &o, in: in, s: s, scratch: s.Scratch(), report: r, words: newWords()}
+	if !s.Far() {
+		b.scratch = filepath.Join(s.String(), filepath.FromSlash(at.builds)) // the file system of the lake, which has the room
+	}
+	defer b.close()
 	footer := in.footer
 	if err := b.prepare(ctx); err != nil {
 		return nil, publishing(ctx, o.Day, err)
 	}
 	footer.Tool, footer.Inputs = o.Tool, schemas.InputsDigest(in.inputs)
-	if r.File, err = b.write(ctx, folder.file(), footer); err != nil {
+	if r.File, err = b.write(ctx, d, footer); err != nil {
 		return nil, publishing(ctx, o.Day, err)
 	}
 	m := &schemas.Manifest{
@@ -141,8 +164,8 @@ func Publish(ctx context.Context, o PublishOptions) (*PublishReport, error) {
 		},
 		Inputs: in.inputs, Files: []schemas.FileDigest{r.File}, Notes: r.notes(),
 	}
-	if err := folder.replace(m); err != nil {
-		return nil, err
+	if err := at.replace(ctx, d, m); err != nil {
+		return nil, publishing(ctx, o.Day, err)
 	}
 	o.Logger.Info("published", "day", o.Day, "rows", r.Rows, "duplicates", r.Duplicates)
 	return r, nil
@@ -173,15 +196,6 @@ func (b *build) prepare(ctx context.Context) error {
 		if err := b.o.hook("after-" + step.name); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-func dayFolder(lake, day string) string { return filepath.Join(lake, "day="+day) }
-
-func makeFolder(dir string) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return fmt.Errorf("making a folder of the lake: %w", err)
 	}
 	return nil
 }

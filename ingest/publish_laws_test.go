@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -55,7 +54,7 @@ func lakeIn(t testing.TB, values [][]byte, rotate int64) string {
 		p := i % 2
 		parts[p] = append(parts[p], message(int64(len(parts[p])), v))
 	}
-	o := options(t.TempDir())
+	o := options(newLake(t))
 	o.RotateRows = rotate
 	run(t, newMemory(parts[0], parts[1]), o)
 	return o.Lake
@@ -71,19 +70,17 @@ func publishWith(t testing.TB, o ingest.PublishOptions) (*ingest.PublishReport, 
 	if o.Tool == "" {
 		o.Tool = "test"
 	}
-	r, err := ingest.Publish(t.Context(), o)
+	r, err := publishAt(t, o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	data, err := os.ReadFile(dayPath(o.Lake))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r, data
+	return r, readObject(t, o.Lake, dayKey)
 }
 
 // The bytes of a day depend neither on the parts, nor on the memory, nor on how the segments were cut.
-func TestPublishGivesTheSameBytes(t *testing.T) {
+func TestPublishGivesTheSameBytes(t *testing.T) { eachStore(t, testPublishGivesTheSameBytes) }
+
+func testPublishGivesTheSameBytes(t *testing.T) {
 	values := traffic(1, 1200)
 	lake := lakeIn(t, values, 300)
 	o := ingest.PublishOptions{Lake: lake, K: 3, MinRequests: 10, Keys: fakeKeys}
@@ -106,11 +103,11 @@ func TestPublishGivesTheSameBytes(t *testing.T) {
 	// Segments cut otherwise are other inputs: the rows are the same, the digest of the inputs is not.
 	o.Lake = lakeIn(t, values, 97)
 	publishWith(t, o)
-	a, _, err := parquetio.ReadFile[schemas.Request](dayPath(lake))
+	a, _, err := parquetio.ReadFile[schemas.Request](dayPath(local(t, lake)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, _, err := parquetio.ReadFile[schemas.Request](dayPath(o.Lake))
+	b, _, err := parquetio.ReadFile[schemas.Request](dayPath(local(t, o.Lake)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +123,7 @@ func TestPublishAgainstANaiveModel(t *testing.T) {
 			lake := lakeIn(t, traffic(seed, 400), 60)
 			const k = 3
 			r, _ := publishWith(t, ingest.PublishOptions{Lake: lake, K: k, MinRequests: 1, Keys: keys, Memory: 1})
-			rows, _, err := parquetio.ReadFile[schemas.Request](dayPath(lake))
+			rows, _, err := parquetio.ReadFile[schemas.Request](dayPath(local(t, lake)))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -205,6 +202,10 @@ func TestPublishAgainstANaiveModel(t *testing.T) {
 }
 
 func TestPublishCrashesLeaveTheDayWhole(t *testing.T) {
+	eachStore(t, testPublishCrashesLeaveTheDayWhole)
+}
+
+func testPublishCrashesLeaveTheDayWhole(t *testing.T) {
 	lake := lakeIn(t, traffic(2, 200), 50)
 	o := ingest.PublishOptions{Lake: lake, K: 1, MinRequests: 1, Memory: 1}
 	_, old := publishWith(t, o)
@@ -219,33 +220,41 @@ func TestPublishCrashesLeaveTheDayWhole(t *testing.T) {
 			}
 			return nil
 		})
-		if _, err := ingest.Publish(t.Context(), crashed); !errors.Is(err, boom) {
+		if _, err := publishAt(t, crashed); !errors.Is(err, boom) {
 			t.Fatalf("%s: %v", point, err)
 		}
-		now, err := os.ReadFile(dayPath(lake))
-		if err != nil || bytes.Equal(now, old) != (point != "before-manifest") {
-			t.Errorf("%s: the live file is another one, or none: %v", point, err)
+		if now := readObject(t, lake, dayKey); bytes.Equal(now, old) != (point != "before-manifest") {
+			t.Errorf("%s: the live file is another one", point)
 		}
 		if left := workFiles(t, lake); len(left) > 0 {
 			t.Errorf("%s left %v", point, left)
 		}
-	}
-	// What a kill leaves is removed by the next build, which ends as if nothing had been.
-	stale := filepath.Join(lake, "_builds", baseDay, "work-killed")
-	if err := os.MkdirAll(stale, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(stale, "spill-1.zst"), []byte("x"), 0o644); err != nil {
-		t.Fatal(err)
 	}
 	if _, again := publishWith(t, o); !bytes.Equal(again, old) || len(workFiles(t, lake)) > 0 {
 		t.Errorf("after the crashes: %v", workFiles(t, lake))
 	}
 }
 
+// What a kill leaves in a folder is removed by the next build, which ends as if nothing had been.
+func TestPublishRemovesWhatAKillLeft(t *testing.T) {
+	lake := lakeIn(t, traffic(2, 20), 50)
+	o := ingest.PublishOptions{Lake: lake, K: 1, MinRequests: 1}
+	_, old := publishWith(t, o)
+	for _, name := range []string{".swap-requests.parquet", ".segment.tmp-1"} {
+		write(t, filepath.Join(lake, "_builds", baseDay, name), []byte("x"))
+	}
+	if left := workFiles(t, lake); len(left) != 2 {
+		t.Fatalf("%v", left)
+	}
+	if _, again := publishWith(t, o); !bytes.Equal(again, old) || len(workFiles(t, lake)) > 0 {
+		t.Errorf("after the kill: %v", workFiles(t, lake))
+	}
+}
+
+// workFiles are the files that a build in a folder leaves beside the lock and earlier builds; a bucket has none.
 func workFiles(t testing.TB, lake string) []string {
 	t.Helper()
-	left, err := filepath.Glob(filepath.Join(lake, "_builds", "*", "work-*"))
+	left, err := filepath.Glob(filepath.Join(lake, "_builds", "*", ".*"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -286,14 +295,12 @@ func TestReadersSeeOneWholeFileWhileBuildsAreReplaced(t *testing.T) {
 	t.Logf("%d reads", reads)
 }
 
-func TestEarlierBuildsAreKeptAndPruned(t *testing.T) {
+func TestEarlierBuildsAreKeptAndPruned(t *testing.T) { eachStore(t, testEarlierBuildsAreKeptAndPruned) }
+
+func testEarlierBuildsAreKeptAndPruned(t *testing.T) {
 	lake := lakeIn(t, traffic(4, 100), 500)
 	kept := func() int {
-		paths, err := filepath.Glob(filepath.Join(lake, "_builds", baseDay, "*.parquet"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return len(paths)
+		return len(objectsIn(t, lake, "_builds/"+baseDay, ".parquet"))
 	}
 	for i, c := range []struct {
 		tool       string
@@ -314,17 +321,21 @@ func TestOneBuildOfADayAtATime(t *testing.T) {
 		if at != "after-scan" {
 			return nil
 		}
-		if _, err := ingest.Publish(t.Context(), inner); err == nil || !strings.Contains(err.Error(), "another publish") {
+		if _, err := publishAt(t, inner); err == nil || !strings.Contains(err.Error(), "another publish") {
 			t.Errorf("a second build ran: %v", err)
 		}
 		return nil
 	})
-	if _, err := ingest.Publish(t.Context(), o); err != nil {
+	if _, err := publishAt(t, o); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func TestDaysAreOpenUntilTheLogsHaveComeFarEnough(t *testing.T) {
+	eachStore(t, testDaysAreOpenUntilTheLogsHaveComeFarEnough)
+}
+
+func testDaysAreOpenUntilTheLogsHaveComeFarEnough(t *testing.T) {
 	end := time.Date(2026, 9, 22, 0, 0, 0, 0, time.UTC)
 	logged := func(offset int64, at time.Time) ingest.Record {
 		rec := message(offset, litellm(int(offset), fields{"startTime": base, "endTime": base + 1}))
@@ -340,19 +351,19 @@ func TestDaysAreOpenUntilTheLogsHaveComeFarEnough(t *testing.T) {
 		{"one behind", end.Add(33 * time.Minute), end.Add(31 * time.Minute), false},
 		{"both behind", end, end, false},
 	} {
-		o := options(t.TempDir())
+		o := options(newLake(t))
 		run(t, newMemory([]ingest.Record{logged(0, c.a)}, []ingest.Record{logged(0, c.b)}), o)
 		p := ingest.PublishOptions{Lake: o.Lake, K: 1, MinRequests: 1}
 		r, _ := publishWith(t, p)
 		if r.IsComplete != c.complete || r.OpenUntil != "2026-09-22T00:32:00Z" {
 			t.Errorf("%s: complete %v, open until %s", c.name, r.IsComplete, r.OpenUntil)
 		}
-		m, err := schemas.ReadManifest(filepath.Dir(dayPath(o.Lake)))
+		m, err := schemas.ReadManifest(filepath.Dir(dayPath(local(t, o.Lake))))
 		if err != nil || m.Settings["complete"] != c.complete || strings.Contains(fmt.Sprint(m.Notes), "open until") == c.complete {
 			t.Errorf("%s: manifest %+v, %v", c.name, m, err)
 		}
 		p.Complete, p.Day = true, baseDay
-		if _, err := ingest.Publish(t.Context(), p); (err == nil) != c.complete || err != nil && fault.Of(err) != fault.Data {
+		if _, err := publishAt(t, p); (err == nil) != c.complete || err != nil && fault.Of(err) != fault.Data {
 			t.Errorf("%s: --complete says %v", c.name, err)
 		}
 	}
@@ -386,8 +397,10 @@ func TestSuspiciousRequestIDsAreReported(t *testing.T) {
 }
 
 // Late rows make a new build while the epoch lasts; rows of a later one wait for a backfill.
-func TestLateRows(t *testing.T) {
-	o := options(t.TempDir())
+func TestLateRows(t *testing.T) { eachStore(t, testLateRows) }
+
+func testLateRows(t *testing.T) {
+	o := options(newLake(t))
 	var recs []ingest.Record
 	grow := func(n int) {
 		for range n {
@@ -412,7 +425,7 @@ func TestLateRows(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	p.Day, p.Backfill = baseDay, true
-	if _, err := ingest.Publish(t.Context(), p); fault.Of(err) != fault.Data {
+	if _, err := publishAt(t, p); fault.Of(err) != fault.Data {
 		t.Errorf("a backfill of a part of the day: %v", err)
 	}
 	// The whole day again, under the new epoch.
@@ -429,15 +442,19 @@ func TestLateRows(t *testing.T) {
 }
 
 func TestMissingKeysStopABuildThatNeedsThem(t *testing.T) {
+	eachStore(t, testMissingKeysStopABuildThatNeedsThem)
+}
+
+func testMissingKeysStopABuildThatNeedsThem(t *testing.T) {
 	lake := lakeIn(t, traffic(6, 200), 500)
 	gone := fault.Mark(fs.ErrNotExist, fault.Key, "")
 	o := ingest.PublishOptions{Lake: lake, Day: baseDay, K: 3, MinRequests: 1,
 		Keys: func(string) (ingest.Keyer, error) { return nil, gone }}
-	if _, err := ingest.Publish(t.Context(), o); fault.Of(err) != fault.Key {
+	if _, err := publishAt(t, o); fault.Of(err) != fault.Key {
 		t.Errorf("%v", err)
 	}
 	o.K = 1
-	if _, err := ingest.Publish(t.Context(), o); err != nil {
+	if _, err := publishAt(t, o); err != nil {
 		t.Errorf("no key was needed: %v", err)
 	}
 }

@@ -1,17 +1,16 @@
 package ingest
 
 import (
-	"errors"
+	"context"
 	"fmt"
-	"io/fs"
 	"maps"
 	"math"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"tailgate/internal/fault"
+	"tailgate/internal/objstore"
 	"tailgate/schemas"
 )
 
@@ -28,10 +27,17 @@ type dayInput struct {
 	refused  int64
 }
 
-// Days lists the UTC days on which requests of the lake's segments arrived, in order.
+// Days lists the UTC days on which requests of the segments of a lake in a folder arrived, in order.
 func Days(lake string) ([]string, error) {
+	return daysIn(context.Background(), objstore.NewDir(lake))
+}
+
+// DaysIn lists the days of a lake in a bucket, as [Days] does.
+func DaysIn(ctx context.Context, lake *objstore.S3) ([]string, error) { return daysIn(ctx, lake) }
+
+func daysIn(ctx context.Context, lake objects) ([]string, error) {
 	days := map[string]bool{}
-	err := eachSegment(lake, func(s *segmentFile) error {
+	err := eachSegment(ctx, lake, func(s *segmentFile) error {
 		for day, n := range s.facts.Days {
 			if n > 0 {
 				days[day] = true
@@ -47,13 +53,13 @@ func Days(lake string) ([]string, error) {
 
 // eachSegment calls f for every segment of the lake, in the order of topic, generation, partition and offset,
 // after their contiguity was proved; behind a segment come the files with its reprocessed dead letters.
-func eachSegment(lake string, f func(*segmentFile) error) error {
-	logs, err := listLogs(lake)
+func eachSegment(ctx context.Context, lake objects, f func(*segmentFile) error) error {
+	logs, err := logsIn(ctx, lake)
 	if err != nil {
 		return err
 	}
 	for _, id := range logs {
-		segments, err := recoverLog(lake, id)
+		segments, err := recoverIn(ctx, lake, id)
 		if err != nil {
 			return err
 		}
@@ -65,7 +71,7 @@ func eachSegment(lake string, f func(*segmentFile) error) error {
 			if segments[i].facts.deadRecords() == 0 {
 				continue
 			}
-			later, err := reprocessedFiles(lake, id, &segments[i].facts)
+			later, err := reprocessedFiles(ctx, lake, id, &segments[i].facts)
 			if err != nil {
 				return err
 			}
@@ -80,13 +86,14 @@ func eachSegment(lake string, f func(*segmentFile) error) error {
 }
 
 // selectDay finds the segments that the day is built from.
-func selectDay(o *PublishOptions) (*dayInput, error) {
+func selectDay(ctx context.Context, at *site) (*dayInput, error) {
+	o := at.o
 	in := &dayInput{topics: map[string]uint32{}}
 	var logs logBounds
 	have := map[string]bool{}
-	err := eachSegment(o.Lake, func(s *segmentFile) error {
+	err := eachSegment(ctx, at.s, func(s *segmentFile) error {
 		logs.add(s)
-		have[s.name(o.Lake)] = true
+		have[s.key] = true
 		if s.facts.Days[o.Day] > 0 {
 			in.segments = append(in.segments, s)
 		}
@@ -98,8 +105,8 @@ func selectDay(o *PublishOptions) (*dayInput, error) {
 	if len(in.segments) == 0 {
 		return nil, fmt.Errorf("publishing %s: no request of this lake arrived on that day", o.Day)
 	}
-	live, err := schemas.ReadManifest(dayFolder(o.Lake, o.Day))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	live, err := at.readManifest(ctx)
+	if err != nil {
 		return nil, err
 	}
 	if live != nil && !o.Backfill {
@@ -140,7 +147,7 @@ func (in *dayInput) count(o *PublishOptions, live *schemas.Manifest) {
 	for _, s := range in.segments {
 		n := s.facts.Days[o.Day]
 		in.rows += n
-		if live != nil && !known[s.name(o.Lake)] {
+		if live != nil && !known[s.key] {
 			in.late += n
 		}
 		if _, ok := in.topics[s.id.topic]; !ok {
@@ -191,15 +198,6 @@ func liveRows(m *schemas.Manifest) (n int64) {
 		n += f.Rows
 	}
 	return n
-}
-
-// name is the segment's path inside the lake, as manifests have it.
-func (s *segmentFile) name(lake string) string {
-	name, err := filepath.Rel(lake, s.path)
-	if err != nil {
-		return filepath.ToSlash(s.path)
-	}
-	return filepath.ToSlash(name)
 }
 
 // commonFooter is the footer that all segments of the day agree on.

@@ -3,8 +3,9 @@ package ingest_test
 import (
 	"bytes"
 	"fmt"
-	"os"
+	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,6 +16,12 @@ import (
 	"tailgate/internal/parquetio"
 	"tailgate/schemas"
 )
+
+// dayKey names the live file.
+const dayKey = "day=" + baseDay + "/requests.parquet"
+
+// isLock tells the lock of a day's builds from what they leave.
+func isLock(key string) bool { return path.Base(key) == "lock" }
 
 // lakeOf ingests records, one partition for each list, and returns the lake's folder.
 func lakeOf(t testing.TB, partitions ...[][]byte) string {
@@ -27,7 +34,7 @@ func lakeOf(t testing.TB, partitions ...[][]byte) string {
 		}
 		parts = append(parts, recs)
 	}
-	o := options(t.TempDir())
+	o := options(newLake(t))
 	o.RotateRows = 60
 	run(t, newMemory(parts...), o)
 	return o.Lake
@@ -35,11 +42,11 @@ func lakeOf(t testing.TB, partitions ...[][]byte) string {
 
 func publish(t testing.TB, lake string, k, minRequests int) (*ingest.PublishReport, []schemas.Request) {
 	t.Helper()
-	r, err := ingest.Publish(t.Context(), ingest.PublishOptions{Lake: lake, Day: baseDay, K: k, MinRequests: minRequests, Tool: "test"})
+	r, err := publishAt(t, ingest.PublishOptions{Lake: lake, Day: baseDay, K: k, MinRequests: minRequests, Tool: "test"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	paths, err := filepath.Glob(filepath.Join(lake, "day=*", "*.parquet"))
+	paths, err := filepath.Glob(filepath.Join(local(t, lake), "day=*", "*.parquet"))
 	if err != nil || len(paths) != 1 {
 		t.Fatalf("the glob finds %v", paths)
 	}
@@ -51,6 +58,10 @@ func publish(t testing.TB, lake string, k, minRequests int) (*ingest.PublishRepo
 }
 
 func TestPublishSortsNumbersAndStaysTheSame(t *testing.T) {
+	eachStore(t, testPublishSortsNumbersAndStaysTheSame)
+}
+
+func testPublishSortsNumbersAndStaysTheSame(t *testing.T) {
 	var odd, even [][]byte
 	for i := 39; i >= 0; i-- {
 		if i%2 == 0 {
@@ -67,40 +78,39 @@ func TestPublishSortsNumbersAndStaysTheSame(t *testing.T) {
 			t.Fatalf("row %d: %d tokens, turn %d", i, *r.InputTokens, *r.Turn)
 		}
 	}
-	if days, err := ingest.Days(lake); err != nil || !cmp.Equal(days, []string{baseDay}) {
-		t.Errorf("days %v, %v", days, err)
+	if days := days(t, lake); !cmp.Equal(days, []string{baseDay}) {
+		t.Errorf("days %v", days)
 	}
-	path := filepath.Join(lake, "day="+baseDay, "requests.parquet")
-	first, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := readObject(t, lake, dayKey)
 	publish(t, lake, 1, 1)
-	if second, _ := os.ReadFile(path); !bytes.Equal(first, second) {
+	if second := readObject(t, lake, dayKey); !bytes.Equal(first, second) {
 		t.Error("a second build has other bytes")
 	}
-	m, err := schemas.ReadManifest(filepath.Dir(path))
+	copied := local(t, lake)
+	m, err := schemas.ReadManifest(filepath.Dir(dayPath(copied)))
 	if err != nil || m.Kind != "lake_day" || m.Files[0] != report.File || m.Epoch != "e1" || len(m.Inputs) != report.Segments {
 		t.Errorf("manifest %+v, %v", m, err)
 	}
-	footer, n, err := parquetio.Footer(path)
+	footer, n, err := parquetio.Footer(dayPath(copied))
 	if err != nil || n != 40 || footer[schemas.KeySchema] != schemas.TableRequests || footer[schemas.KeyInputs] != schemas.InputsDigest(m.Inputs) {
 		t.Errorf("footer %v, %v", footer, err)
 	}
-	if left, _ := filepath.Glob(filepath.Join(lake, "_builds", "*", "*")); len(left) != 1 {
+	if left := slices.DeleteFunc(objectsIn(t, lake, "_builds", ""), isLock); len(left) > 0 {
 		t.Errorf("builds left: %v", left)
 	}
 }
 
-func TestPublishTakesOnlyItsDay(t *testing.T) {
+func TestPublishTakesOnlyItsDay(t *testing.T) { eachStore(t, testPublishTakesOnlyItsDay) }
+
+func testPublishTakesOnlyItsDay(t *testing.T) {
 	lake := lakeOf(t, [][]byte{litellm(0, nil), litellm(1, fields{"startTime": base + 86400}), litellm(2, fields{"startTime": base - 86400})})
 	if _, rows := publish(t, lake, 1, 1); len(rows) != 1 {
 		t.Errorf("%d rows", len(rows))
 	}
-	if days, _ := ingest.Days(lake); len(days) != 3 {
+	if days := days(t, lake); len(days) != 3 {
 		t.Errorf("days %v", days)
 	}
-	_, err := ingest.Publish(t.Context(), ingest.PublishOptions{Lake: lake, Day: "2020-02-02"})
+	_, err := publishAt(t, ingest.PublishOptions{Lake: lake, Day: "2020-02-02"})
 	if err == nil || !strings.Contains(err.Error(), "no request") || fault.Of(err) != fault.Failure {
 		t.Errorf("%v", err)
 	}
@@ -110,7 +120,9 @@ func TestPublishTakesOnlyItsDay(t *testing.T) {
 	}
 }
 
-func TestPublishMergesExactDuplicates(t *testing.T) {
+func TestPublishMergesExactDuplicates(t *testing.T) { eachStore(t, testPublishMergesExactDuplicates) }
+
+func testPublishMergesExactDuplicates(t *testing.T) {
 	poor := litellm(1, fields{"prompt_tokens": 0, "messages": nil})
 	lake := lakeOf(t, [][]byte{
 		litellm(0, nil), litellm(0, nil), // byte for byte the same
@@ -131,7 +143,11 @@ func TestPublishMergesExactDuplicates(t *testing.T) {
 }
 
 func TestPublishMergesAcrossGenerationsAndTopics(t *testing.T) {
-	o := options(t.TempDir())
+	eachStore(t, testPublishMergesAcrossGenerationsAndTopics)
+}
+
+func testPublishMergesAcrossGenerationsAndTopics(t *testing.T) {
+	o := options(newLake(t))
 	for range 2 {
 		f, err := ingest.OpenFiles([]string{"-"}, bytes.NewReader(jsonl(0, 9)))
 		if err != nil {
@@ -147,7 +163,9 @@ func TestPublishMergesAcrossGenerationsAndTopics(t *testing.T) {
 	}
 }
 
-func TestPublishKeepsSharedBlocksOnly(t *testing.T) {
+func TestPublishKeepsSharedBlocksOnly(t *testing.T) { eachStore(t, testPublishKeepsSharedBlocksOnly) }
+
+func testPublishKeepsSharedBlocksOnly(t *testing.T) {
 	shared := strings.Repeat("the tide comes in over the flats ", 8) // 264 bytes: 4 blocks of 64 and 8 bytes
 	ask := func(i int, text string, tokens int) []byte {
 		return litellm(i, fields{"messages": shared[:256] + text, "prompt_tokens": tokens})
@@ -228,30 +246,33 @@ func TestPublishSuppressesSmallGroups(t *testing.T) {
 	}
 }
 
-func TestPublishRefusesMixedEpochs(t *testing.T) {
-	o := options(t.TempDir())
+func TestPublishRefusesMixedEpochs(t *testing.T) { eachStore(t, testPublishRefusesMixedEpochs) }
+
+func testPublishRefusesMixedEpochs(t *testing.T) {
+	o := options(newLake(t))
 	src := newMemory([]ingest.Record{message(0, litellm(0, nil))})
 	run(t, src, o)
 	src = newMemory([]ingest.Record{message(0, litellm(0, nil)), message(1, litellm(1, nil))})
 	o.Footer.Epoch = "e2"
 	run(t, src, o)
-	_, err := ingest.Publish(t.Context(), ingest.PublishOptions{Lake: o.Lake, Day: baseDay})
+	_, err := publishAt(t, ingest.PublishOptions{Lake: o.Lake, Day: baseDay})
 	if fault.Of(err) != fault.Data || !strings.Contains(err.Error(), "epoch") {
 		t.Errorf("%v", err)
 	}
 }
 
 func TestPublishKeepsTheOldBuildOnFailure(t *testing.T) {
+	eachStore(t, testPublishKeepsTheOldBuildOnFailure)
+}
+
+func testPublishKeepsTheOldBuildOnFailure(t *testing.T) {
 	lake := lakeOf(t, [][]byte{litellm(0, nil), litellm(1, nil)})
 	publish(t, lake, 1, 1)
-	paths, _ := filepath.Glob(filepath.Join(lake, "_segments", "*", "*", "*", "*.parquet"))
-	if err := os.Remove(paths[0]); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := ingest.Publish(t.Context(), ingest.PublishOptions{Lake: lake, Day: baseDay}); fault.Of(err) != fault.Data {
+	removeObject(t, lake, objectsIn(t, lake, "_segments", ".parquet")[0])
+	if _, err := publishAt(t, ingest.PublishOptions{Lake: lake, Day: baseDay}); fault.Of(err) != fault.Data {
 		t.Errorf("%v", err)
 	}
-	if _, n, err := parquetio.Footer(filepath.Join(lake, "day="+baseDay, "requests.parquet")); n != 2 || err != nil {
+	if _, n, err := parquetio.Footer(dayPath(local(t, lake))); n != 2 || err != nil {
 		t.Errorf("the old build has %d rows, %v", n, err)
 	}
 }

@@ -3,12 +3,15 @@ package ingest
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"math"
-	"os"
 	"slices"
 
+	"tailgate/internal/objstore"
 	"tailgate/internal/parquetio"
 	"tailgate/schemas"
 )
@@ -23,19 +26,15 @@ func (b *build) suppress(ctx context.Context) (err error) {
 	return err
 }
 
-// write goes over the rows for the second time and writes them to path.
-func (b *build) write(ctx context.Context, path string, footer schemas.Footer) (schemas.FileDigest, error) {
+// write goes over the rows for the second time and writes them to d.
+func (b *build) write(ctx context.Context, d *objstore.Draft, footer schemas.Footer) (schemas.FileDigest, error) {
 	var none schemas.FileDigest
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o644)
-	if err != nil {
-		return none, fmt.Errorf("writing the build: %w", err)
-	}
-	defer f.Close()
-	w := parquetio.NewWriter[schemas.Request](f, footer.Map(), math.MaxInt)
+	h := sha256.New()
+	w := parquetio.NewWriter[schemas.Request](io.MultiWriter(d, h), footer.Map(), math.MaxInt)
 	ids := &tenantIDs{keyer: b.keyer}
 	rows, size, at := make([]schemas.Request, batchRows), 0, 0
 	odd := map[uint32]string{}
-	_, err = b.stream(ctx, func(batch []slot) error {
+	_, err := b.stream(ctx, func(batch []slot) error {
 		for i := range batch {
 			s := &batch[i]
 			if _, ok := b.found.odd[uint32(at)]; ok {
@@ -59,13 +58,11 @@ func (b *build) write(ctx context.Context, path string, footer schemas.Footer) (
 	if err != nil {
 		return none, err
 	}
-	if err := errors.Join(w.Close(), f.Sync()); err != nil {
+	if err := errors.Join(w.Close(), d.Sync()); err != nil {
 		return none, fmt.Errorf("writing the build: %w", err)
 	}
 	b.reportOdd(odd)
-	digest, err := schemas.DigestFile(b.work, path)
-	digest.Rows, digest.Name = w.Rows(), lakeFile
-	return digest, err
+	return schemas.FileDigest{Name: lakeFile, Bytes: d.Size(), SHA256: hex.EncodeToString(h.Sum(nil)), Rows: w.Rows()}, nil
 }
 
 // finish makes row number at what is published of it.

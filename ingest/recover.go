@@ -54,7 +54,8 @@ type segmentFacts struct {
 // segmentFile is one published segment.
 type segmentFile struct {
 	id     logID
-	path   string // file, or URL on an object store
+	key    string
+	path   string // file, or URL on an object store: for people
 	facts  segmentFacts
 	footer map[string]string
 }
@@ -69,11 +70,6 @@ type head struct {
 const headName = "head.json"
 
 var segmentPattern = regexp.MustCompile(`^\d{20}\.parquet$`)
-
-// recoverLog reads the segments of a log of the lake in a folder, as recoverIn does.
-func recoverLog(lake string, id logID) ([]segmentFile, error) {
-	return recoverIn(context.Background(), objstore.NewDir(lake), id)
-}
 
 // recoverIn reads the segments of a log from their footers and proves that they follow one another without a
 // gap. It changes nothing; what does not fit is fault.Data. While another writer publishes, one listing may
@@ -154,7 +150,7 @@ func brokenLog(id logID, what string) error {
 
 // readSegment reads a segment's footer and compares it with the object's name.
 func readSegment(ctx context.Context, s objects, key string) (segmentFile, error) {
-	seg := segmentFile{path: locate(s, key)}
+	seg := segmentFile{key: key, path: locate(s, key)}
 	r, err := s.Open(ctx, key)
 	if err != nil {
 		return seg, err

@@ -6,11 +6,10 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"path/filepath"
+	"path"
 	"slices"
 
 	"tailgate/internal/fault"
-	"tailgate/internal/objstore"
 )
 
 // ReprocessReport is what one run over the dead letters did.
@@ -42,8 +41,8 @@ var deadReasons = []string{DeadTooBig, DeadBomb, DeadFramed, DeadCompressed, Dea
 // Reprocess fetches the dead letters of the given reasons (none = all) again from src and decodes them with o.
 // What can be read now becomes rows beside the segment that it belongs to, in
 // LAKE/_reprocessed/<topic>/g<generation>/p<partition>/; the segment itself is not touched. Each file names the
-// letters that it resolves, and is published by link(2) under a name that only one run can have: a letter is
-// resolved once, however often and by how many Reprocess runs.
+// letters that it resolves, and is published under a name that only one run can have, as segments are: a letter
+// is resolved once, however often and by how many Reprocess runs.
 //
 // A message that gave no rows is taken whole, or, when a record of it cannot be read that the ledger does not
 // have, not at all; of a message that gave some, only the records that were dead.
@@ -65,18 +64,18 @@ func Reprocess(ctx context.Context, src Source, o Options, reasons []string) (*R
 	if err != nil {
 		return nil, err
 	}
-	p := &reprocessor{src: src, opts: &o, reasons: reasons, parts: map[logID]Partition{},
+	p := &reprocessor{src: src, store: o.lake(), opts: &o, reasons: reasons, parts: map[logID]Partition{},
 		report: &ReprocessReport{Skips: map[string]int64{}}}
 	for _, part := range parts {
 		id := logID{topic: o.Anonymizer.Token("topic", []byte(part.Topic)), partition: part.ID}
 		p.parts[id] = part
 	}
-	logs, err := listLogs(o.Lake)
+	logs, err := logsIn(ctx, p.store)
 	if err != nil {
 		return nil, err
 	}
 	for _, id := range logs {
-		segments, err := recoverLog(o.Lake, id)
+		segments, err := recoverIn(ctx, p.store, id)
 		if err != nil {
 			return p.report, err
 		}
@@ -95,6 +94,7 @@ func Reprocess(ctx context.Context, src Source, o Options, reasons []string) (*R
 // reprocessor is one run over the dead letters of a lake.
 type reprocessor struct {
 	src     Source
+	store   store
 	opts    *Options
 	reasons []string
 	parts   map[logID]Partition // by topic token and partition; generation 0
@@ -103,7 +103,7 @@ type reprocessor struct {
 
 // segment reads the open letters of one segment again.
 func (p *reprocessor) segment(ctx context.Context, id logID, s *segmentFile) error {
-	letters, attempts, err := openLetters(p.opts.Lake, id, &s.facts)
+	letters, attempts, err := openLetters(ctx, p.store, id, &s.facts)
 	if err != nil {
 		return err
 	}
@@ -117,7 +117,7 @@ func (p *reprocessor) segment(ctx context.Context, id logID, s *segmentFile) err
 	if len(byOffset) == 0 {
 		return nil
 	}
-	w, err := p.worker(id, s)
+	w, err := p.worker(ctx, id, s)
 	if err != nil {
 		return err
 	}
@@ -126,7 +126,7 @@ func (p *reprocessor) segment(ctx context.Context, id logID, s *segmentFile) err
 		return nil
 	}
 	defer w.unwrap.close()
-	taken, err := takenOffsets(p.opts.Lake, id, s, attempts)
+	taken, err := takenOffsets(ctx, p.store, id, s, attempts)
 	if err != nil {
 		return err
 	}
@@ -144,7 +144,7 @@ func (p *reprocessor) segment(ctx context.Context, id logID, s *segmentFile) err
 		all := allOf(letters, offset)
 		out.take(w, record, all, byOffset[offset], taken[offset])
 	}
-	return p.publish(id, out, attempts, countLetters(byOffset))
+	return p.publish(ctx, id, out, attempts, countLetters(byOffset))
 }
 
 func countLetters(m map[int64][]DeadLetter) (n int64) {
@@ -167,9 +167,9 @@ func allOf(letters []DeadLetter, offset int64) map[int32]bool {
 
 // worker returns a worker that can fetch and decode the segment's partition, nil when the source has another
 // log now or none.
-func (p *reprocessor) worker(id logID, s *segmentFile) (*worker, error) {
+func (p *reprocessor) worker(ctx context.Context, id logID, s *segmentFile) (*worker, error) {
 	part, ok := p.parts[logID{topic: id.topic, partition: id.partition}]
-	newest, _, err := currentGeneration(context.Background(), objstore.NewDir(p.opts.Lake), id.topic)
+	newest, _, err := currentGeneration(ctx, p.store, id.topic)
 	if err != nil || !ok || part.Transient || id.generation != newest {
 		return nil, err
 	}
@@ -203,11 +203,11 @@ func fetchAt(ctx context.Context, w *worker, offset int64) (*Record, error) {
 }
 
 // publish writes what was resolved of a segment.
-func (p *reprocessor) publish(id logID, out *resolution, attempts int, letters int64) error {
+func (p *reprocessor) publish(ctx context.Context, id logID, out *resolution, attempts int, letters int64) error {
 	resolved := int64(len(out.facts.Resolved))
 	if resolved > 0 {
-		path := filepath.Join(p.opts.Lake, id.folder(reprocessedFolder), reprocessedName(out.facts.First, out.facts.Next, attempts))
-		if err := out.write(path, p.opts.Footer); err != nil {
+		key := path.Join(id.folder(reprocessedFolder), reprocessedName(out.facts.First, out.facts.Next, attempts))
+		if err := out.write(ctx, p.store, key, p.opts.Footer); err != nil {
 			return err
 		}
 		p.report.Files++

@@ -37,7 +37,7 @@ func deadLake(t *testing.T) (o ingest.Options, later *memory) {
 		recs[2].Time, recs[3].Time = logged, logged
 		return recs
 	}
-	o = options(t.TempDir())
+	o = options(newLake(t))
 	o.MaxBad = 1
 	r := run(t, newMemory(records(long)), o)
 	if r.Total.Rows != 2 || r.Total.Dead[ingest.DeadBadTime] != 3 {
@@ -56,11 +56,12 @@ func reprocess(t *testing.T, src ingest.Source, o ingest.Options, reasons ...str
 }
 
 func TestReprocessResolvesEachLetterOnce(t *testing.T) {
+	eachStore(t, testReprocessResolvesEachLetterOnce)
+}
+
+func testReprocessResolvesEachLetterOnce(t *testing.T) {
 	o, src := deadLake(t)
-	before, err := ingest.DeadLetters(o.Lake)
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := deadLetters(t, o.Lake)
 	r := reprocess(t, src, o, ingest.DeadBadTime)
 	if r.Letters != 3 || r.Resolved != 3 || r.Rows != 3 || r.Dead != 0 || r.Files != 1 {
 		t.Errorf("%+v", r)
@@ -71,9 +72,8 @@ func TestReprocessResolvesEachLetterOnce(t *testing.T) {
 	if r := reprocess(t, src, o); r.Rows != 0 || r.Letters != int64(len(before)-3) || r.Dead != r.Letters {
 		t.Errorf("the others are still dead: %+v", r)
 	}
-	after, err := ingest.DeadLetters(o.Lake)
-	if err != nil || len(after) != len(before)-3 {
-		t.Errorf("%d letters of %d, %v", len(after), len(before), err)
+	if after := deadLetters(t, o.Lake); len(after) != len(before)-3 {
+		t.Errorf("%d letters of %d", len(after), len(before))
 	}
 	report, rows := publish(t, o.Lake, 1, 1)
 	if report.Duplicates != 0 || len(rows) != 5 {
@@ -95,6 +95,10 @@ func TestReprocessResolvesEachLetterOnce(t *testing.T) {
 }
 
 func TestReprocessTellsWhatTheSourceHasNoMore(t *testing.T) {
+	eachStore(t, testReprocessTellsWhatTheSourceHasNoMore)
+}
+
+func testReprocessTellsWhatTheSourceHasNoMore(t *testing.T) {
 	o, src := deadLake(t)
 	src.parts[0].First = 3
 	r := reprocess(t, src, o, ingest.DeadBadTime)
@@ -112,6 +116,10 @@ func TestReprocessTellsWhatTheSourceHasNoMore(t *testing.T) {
 }
 
 func TestReprocessAtTheSameTimeDoublesNothing(t *testing.T) {
+	eachStore(t, testReprocessAtTheSameTimeDoublesNothing)
+}
+
+func testReprocessAtTheSameTimeDoublesNothing(t *testing.T) {
 	o, src := deadLake(t)
 	var all sync.WaitGroup
 	for range 4 {
@@ -121,11 +129,7 @@ func TestReprocessAtTheSameTimeDoublesNothing(t *testing.T) {
 	if _, rows := publish(t, o.Lake, 1, 1); len(rows) != 5 {
 		t.Errorf("%d rows", len(rows))
 	}
-	letters, err := ingest.DeadLetters(o.Lake)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, l := range letters {
+	for _, l := range deadLetters(t, o.Lake) {
 		if l.Reason == ingest.DeadBadTime {
 			t.Errorf("still open: %+v", l)
 		}
@@ -133,28 +137,24 @@ func TestReprocessAtTheSameTimeDoublesNothing(t *testing.T) {
 }
 
 func TestABrokenReprocessedFileStopsPublish(t *testing.T) {
+	eachStore(t, testABrokenReprocessedFileStopsPublish)
+}
+
+func testABrokenReprocessedFileStopsPublish(t *testing.T) {
 	o, src := deadLake(t)
 	reprocess(t, src, o)
-	paths, err := filepath.Glob(filepath.Join(o.Lake, "_reprocessed", "*", "*", "*", "*.parquet"))
-	if err != nil || len(paths) != 1 {
-		t.Fatalf("%v, %v", paths, err)
+	keys := objectsIn(t, o.Lake, "_reprocessed", ".parquet")
+	if len(keys) != 1 {
+		t.Fatalf("%v", keys)
 	}
-	whole, err := os.ReadFile(paths[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	whole := readObject(t, o.Lake, keys[0])
 	publish(t, o.Lake, 1, 1)
-	for name, harm := range map[string]func() error{
-		"torn": func() error { return os.Truncate(paths[0], 100) },
-		"gone": func() error { return os.Remove(paths[0]) },
+	for name, harm := range map[string]func(){
+		"torn": func() { writeObject(t, o.Lake, keys[0], whole[:100]) },
+		"gone": func() { removeObject(t, o.Lake, keys[0]) },
 	} {
-		if err := os.WriteFile(paths[0], whole, 0o644); err != nil {
-			t.Fatal(err)
-		}
-		if err := harm(); err != nil {
-			t.Fatal(err)
-		}
-		_, err := ingest.Publish(t.Context(), ingest.PublishOptions{Lake: o.Lake, Day: baseDay, K: 1, MinRequests: 1})
+		harm()
+		_, err := publishAt(t, ingest.PublishOptions{Lake: o.Lake, Day: baseDay, K: 1, MinRequests: 1})
 		if fault.Of(err) != fault.Data {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -162,11 +162,13 @@ func TestABrokenReprocessedFileStopsPublish(t *testing.T) {
 }
 
 // A value that was dead for its compression becomes rows when a later run may open it.
-func TestReprocessOpensValues(t *testing.T) {
+func TestReprocessOpensValues(t *testing.T) { eachStore(t, testReprocessOpensValues) }
+
+func testReprocessOpensValues(t *testing.T) {
 	source := func() *memory {
 		return newMemory([]ingest.Record{message(0, litellm(0, nil)), message(1, gzipped(litellm(1, nil)))})
 	}
-	o := options(t.TempDir())
+	o := options(newLake(t))
 	o.MaxBad, o.ValueCodec = 1, ingest.CodecNone
 	if r := run(t, source(), o); r.Total.Rows != 1 || r.Total.Dead[ingest.DeadCompressed] != 1 {
 		t.Fatalf("%+v", r.Total)

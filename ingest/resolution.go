@@ -7,12 +7,9 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
-	"path/filepath"
+	"path"
 
-	"tailgate/internal/atomicfile"
 	"tailgate/internal/fault"
-	"tailgate/internal/objstore"
 	"tailgate/internal/parquetio"
 	"tailgate/schemas"
 )
@@ -122,16 +119,12 @@ func (o *resolution) keep(rows []schemas.Request, skips map[int32]string, good m
 }
 
 // write publishes the file under its name, whole, or fails when another run has it.
-func (o *resolution) write(path string, footer schemas.Footer) error {
-	dir := filepath.Dir(path)
-	if err := makeFolder(dir); err != nil {
-		return err
-	}
+func (o *resolution) write(ctx context.Context, s drafts, key string, footer schemas.Footer) error {
 	facts, err := json.Marshal(&o.facts)
 	if err != nil {
 		return fmt.Errorf("writing reprocessed rows: %w", err)
 	}
-	f, err := atomicfile.CreateUnnamed(dir)
+	f, err := s.Draft(key)
 	if err != nil {
 		return err
 	}
@@ -142,7 +135,7 @@ func (o *resolution) write(path string, footer schemas.Footer) error {
 	if err := errors.Join(w.Write(o.rows), w.Close(), f.Sync()); err != nil {
 		return fmt.Errorf("writing reprocessed rows: %w", err)
 	}
-	err = f.Link(filepath.Base(path))
+	err = s.Publish(ctx, f, key)
 	if errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("writing reprocessed rows: another run has resolved letters of the same segment: %w", err)
 	}
@@ -150,34 +143,47 @@ func (o *resolution) write(path string, footer schemas.Footer) error {
 }
 
 // reprocessedFiles returns the files with later rows of a segment, in the order in which they were made.
-func reprocessedFiles(lake string, id logID, f *segmentFacts) ([]segmentFile, error) {
+func reprocessedFiles(ctx context.Context, s objects, id logID, f *segmentFacts) ([]segmentFile, error) {
 	var out []segmentFile
-	dir := filepath.Join(lake, id.folder(reprocessedFolder))
 	for n := 0; ; n++ {
-		path := filepath.Join(dir, reprocessedName(f.First, f.Next, n))
-		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		seg, err := readReprocessed(ctx, s, path.Join(id.folder(reprocessedFolder), reprocessedName(f.First, f.Next, n)), f)
+		if errors.Is(err, fs.ErrNotExist) {
 			return out, nil
 		}
-		footer, rows, err := parquetio.Footer(path)
 		if err != nil {
-			return nil, fault.Mark(err, fault.Data, "")
+			return nil, err
 		}
-		s := segmentFile{id: id, path: path, footer: footer}
-		if footer[schemas.KeySchema] != schemas.TableSegment || json.Unmarshal([]byte(footer[keySegment]), &s.facts) != nil ||
-			s.facts.Rows != rows || s.facts.First != f.First || s.facts.Next != f.Next {
-			return nil, fault.Mark(fmt.Errorf("reading %s: footer and file disagree", path), fault.Data, "")
-		}
-		out = append(out, s)
+		seg.id = id
+		out = append(out, seg)
 	}
 }
 
+func readReprocessed(ctx context.Context, s objects, key string, f *segmentFacts) (segmentFile, error) {
+	seg := segmentFile{key: key, path: locate(s, key)}
+	r, err := s.Open(ctx, key)
+	if err != nil {
+		return seg, err
+	}
+	defer r.Close()
+	footer, rows, err := parquetio.FooterAt(r, r.Size(), seg.path)
+	if err != nil {
+		return seg, fault.Mark(err, fault.Data, "")
+	}
+	seg.footer = footer
+	if footer[schemas.KeySchema] != schemas.TableSegment || json.Unmarshal([]byte(footer[keySegment]), &seg.facts) != nil ||
+		seg.facts.Rows != rows || seg.facts.First != f.First || seg.facts.Next != f.Next {
+		return seg, fault.Mark(fmt.Errorf("reading %s: footer and file disagree", seg.path), fault.Data, "")
+	}
+	return seg, nil
+}
+
 // openLetters returns the letters of a segment that no later file resolves, and how many such files there are.
-func openLetters(lake string, id logID, f *segmentFacts) (open []DeadLetter, files int, err error) {
-	letters, err := readLedger(context.Background(), objstore.NewDir(lake), ledgerKey(id, f.First, f.Next))
+func openLetters(ctx context.Context, s objects, id logID, f *segmentFacts) (open []DeadLetter, files int, err error) {
+	letters, err := readLedger(ctx, s, ledgerKey(id, f.First, f.Next))
 	if err != nil {
 		return nil, 0, err
 	}
-	later, err := reprocessedFiles(lake, id, f)
+	later, err := reprocessedFiles(ctx, s, id, f)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -196,7 +202,7 @@ func openLetters(lake string, id logID, f *segmentFacts) (open []DeadLetter, fil
 }
 
 // takenOffsets tells which records of a segment's offsets are rows already or were resolved, by index.
-func takenOffsets(lake string, id logID, s *segmentFile, attempts int) (map[int64]map[int32]bool, error) {
+func takenOffsets(ctx context.Context, st objects, id logID, s *segmentFile, attempts int) (map[int64]map[int32]bool, error) {
 	taken := map[int64]map[int32]bool{}
 	take := func(offset int64, index int32) {
 		if taken[offset] == nil {
@@ -206,7 +212,7 @@ func takenOffsets(lake string, id logID, s *segmentFile, attempts int) (map[int6
 	}
 	files := []segmentFile{*s}
 	if attempts > 0 {
-		later, err := reprocessedFiles(lake, id, &s.facts)
+		later, err := reprocessedFiles(ctx, st, id, &s.facts)
 		if err != nil {
 			return nil, err
 		}
@@ -216,7 +222,7 @@ func takenOffsets(lake string, id logID, s *segmentFile, attempts int) (map[int6
 		for _, at := range files[i].facts.Resolved {
 			take(at.Offset, at.Index)
 		}
-		if err := eachPlace(files[i].path, take); err != nil {
+		if err := eachPlace(ctx, st, files[i].key, take); err != nil {
 			return nil, err
 		}
 	}
@@ -224,12 +230,17 @@ func takenOffsets(lake string, id logID, s *segmentFile, attempts int) (map[int6
 }
 
 // eachPlace calls f with offset and index of every row of a file.
-func eachPlace(path string, f func(offset int64, index int32)) error {
+func eachPlace(ctx context.Context, s objects, key string, f func(offset int64, index int32)) error {
 	type lineage struct {
 		Offset int64 `parquet:"offset,delta"`
 		Index  int32 `parquet:"index"`
 	}
-	r, err := parquetio.Open[lineage](path)
+	file, err := s.Open(ctx, key)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	r, err := parquetio.OpenAt[lineage](file, file.Size(), locate(s, key))
 	if err != nil {
 		return fault.Mark(err, fault.Data, "")
 	}

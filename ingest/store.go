@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"path"
 	"path/filepath"
@@ -47,11 +48,43 @@ type notes interface {
 	Remove(ctx context.Context, key string) error
 }
 
-// store is where a lake is kept: a folder or a bucket.
+// streams reads whole objects.
+type streams interface {
+	objects
+	// Stream reads an object from its start.
+	Stream(ctx context.Context, key string) (io.ReadCloser, error)
+	// Far tells whether reading takes requests.
+	Far() bool
+}
+
+// store is where segments are kept: a folder or a bucket.
 type store interface {
 	objects
 	drafts
 	notes
+}
+
+// dayStore is where days are kept, which are replaced whole.
+type dayStore interface {
+	store
+	streams
+	// Lock keeps others out of a folder, where the store can; fs.ErrExist when somebody is in.
+	Lock(ctx context.Context, folder string) (unlock func(), err error)
+	// Tag tells one content of an object from the next, "" = there is none.
+	Tag(ctx context.Context, key string) (string, error)
+	// Swap puts a draft in the place of an object with this tag, and returns the new tag; the error is fs.ErrExist
+	// when the object is not that one any more.
+	Swap(ctx context.Context, d *objstore.Draft, key, tag string) (string, error)
+	// Copy gives an object with this tag a second name.
+	Copy(ctx context.Context, key, to, tag string) error
+}
+
+// storeOf is the store of a lake in a folder or, where there is one, in a bucket.
+func storeOf(lake string, bucket *objstore.S3) dayStore {
+	if bucket != nil {
+		return bucket
+	}
+	return objstore.NewDir(lake)
 }
 
 // locate names an object for people, and for readers of local files.
@@ -132,11 +165,6 @@ func logOf(key string) (id logID, ok bool) {
 	partition, err := strconv.ParseInt(m[2], 10, 32)
 	id.partition = int32(partition)
 	return id, err == nil
-}
-
-// listLogs lists every segment log of the lake in a folder, in the order of topic, generation and partition.
-func listLogs(lake string) ([]logID, error) {
-	return logsIn(context.Background(), objstore.NewDir(lake))
 }
 
 // logsIn lists every segment log of a lake, in the order of topic, generation and partition.

@@ -40,8 +40,8 @@ func (b *build) survey(ctx context.Context) error {
 	share := b.o.Memory / bucketShare
 	f := &survey{
 		combo: make([]uint32, 0, b.in.rows), turns: make([]int32, 0, b.in.rows), places: map[[3]uint32]int{},
-		sessions: spill.NewBuckets(b.work, b.in.rows, share), requests: spill.NewBuckets(b.work, b.in.rows, share),
-		blocks: spill.NewBuckets(b.work, b.in.ids, share), odd: map[uint32]int{},
+		sessions: spill.NewBuckets(b.scratch, b.in.rows, share), requests: spill.NewBuckets(b.scratch, b.in.rows, share),
+		blocks: spill.NewBuckets(b.scratch, b.in.ids, share), odd: map[uint32]int{},
 	}
 	b.found = f
 	midnight, err := time.Parse(time.DateOnly, b.o.Day)

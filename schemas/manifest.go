@@ -26,12 +26,21 @@ func (m *Manifest) Write(dir string) error {
 
 // WriteFile writes the manifest of a single file to path, whole, replacing an earlier one.
 func (m *Manifest) WriteFile(path string) error {
+	data, err := m.Encode()
+	if err != nil {
+		return err
+	}
+	return atomicfile.WriteFile(path, data)
+}
+
+// Encode returns the bytes of the manifest's file.
+func (m *Manifest) Encode() ([]byte, error) {
 	m.Definition = Definition
 	data, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {
-		return fmt.Errorf("encoding the manifest: %w", err)
+		return nil, fmt.Errorf("encoding the manifest: %w", err)
 	}
-	return atomicfile.WriteFile(path, append(data, '\n'))
+	return append(data, '\n'), nil
 }
 
 // ReadManifest reads the manifest of dir. The error is fs.ErrNotExist for an unfinished folder.
@@ -44,9 +53,14 @@ func ReadManifest(dir string) (*Manifest, error) {
 		}
 		return nil, fmt.Errorf("reading %s: %w", path, err)
 	}
+	return ParseManifest(path, data)
+}
+
+// ParseManifest reads the bytes of a manifest's file; name is for errors.
+func ParseManifest(name string, data []byte) (*Manifest, error) {
 	var m Manifest
 	if err := json.Unmarshal(data, &m); err != nil {
-		return nil, fault.Mark(fmt.Errorf("reading %s: not a manifest: %w", path, err), fault.Data, "")
+		return nil, fault.Mark(fmt.Errorf("reading %s: not a manifest: %w", name, err), fault.Data, "")
 	}
 	return &m, nil
 }

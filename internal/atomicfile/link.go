@@ -22,6 +22,9 @@ func (u *Unnamed) linkNamed(path string) error {
 	return SyncDir(u.dir)
 }
 
+// Dir is the folder of the file.
+func (u *Unnamed) Dir() string { return u.dir }
+
 // Discard closes the file; if it was not linked, nothing remains of it.
 func (u *Unnamed) Discard() {
 	u.Close()

@@ -48,7 +48,7 @@ func (d *Dir) List(ctx context.Context, folder string) ([]Object, error) {
 			return err
 		}
 		key, err := filepath.Rel(d.root, p)
-		out = append(out, Object{Key: filepath.ToSlash(key), Size: info.Size()})
+		out = append(out, Object{Key: filepath.ToSlash(key), Size: info.Size(), Modified: info.ModTime()})
 		return err
 	})
 	if err != nil {

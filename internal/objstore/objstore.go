@@ -1,5 +1,6 @@
-// Package objstore keeps named objects in a folder or in an S3-compatible bucket. Both publish an object whole
-// and never replace one by it: of two writers of one name the second is refused.
+// Package objstore keeps named objects in a folder or in an S3-compatible bucket. Both publish an object whole:
+// Publish never replaces one, so that of two writers of one name the second is refused; Swap replaces one whole,
+// unless it is not the one that the writer has seen.
 //
 // Keys are relative paths with slashes. A missing object is fs.ErrNotExist, a name that is taken fs.ErrExist.
 package objstore
@@ -9,12 +10,14 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"time"
 )
 
 // Object is one object of a listing.
 type Object struct {
-	Key  string
-	Size int64 // bytes
+	Key      string
+	Size     int64     // bytes
+	Modified time.Time // of a bucket often in whole seconds
 }
 
 // File is what a [Draft] is written to.

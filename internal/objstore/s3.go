@@ -25,13 +25,15 @@ import (
 
 // S3Options of [OpenS3]. Credentials and region come from the standard AWS environment and files.
 type S3Options struct {
-	Endpoint string // URL of an S3-compatible server, addressed by path; "" = the AWS environment decides
+	Endpoint  string // URL of an S3-compatible server, addressed by path; "" = the AWS environment decides
+	PartBytes int64  // objects of this size or more are put in parts of it; 0 = 64 MiB, most servers want 5 MiB or more
 }
 
 // S3 keeps objects below a prefix of a bucket.
 type S3 struct {
 	client         *s3.Client
 	bucket, prefix string // prefix is "" or ends in /
+	part, copyMax  int64  // bytes of a part, and of what the server copies in one request
 }
 
 // IsS3 tells whether name is a URL for [OpenS3].
@@ -61,7 +63,11 @@ func OpenS3(ctx context.Context, url string, o S3Options) (*S3, error) {
 		so.UsePathStyle = so.BaseEndpoint != nil
 		so.DisableLogOutputChecksumValidationSkipped = true
 	})
-	return &S3{client: client, bucket: bucket, prefix: prefix}, nil
+	s := &S3{client: client, bucket: bucket, prefix: prefix, part: o.PartBytes, copyMax: 5 << 30}
+	if s.part <= 0 {
+		s.part = 64 << 20
+	}
+	return s, nil
 }
 
 // String is the URL of the store.
@@ -83,7 +89,7 @@ func (s *S3) List(ctx context.Context, folder string) ([]Object, error) {
 		}
 		for _, o := range page.Contents {
 			if key := strings.TrimPrefix(aws.ToString(o.Key), s.prefix); key != "" && !strings.HasSuffix(key, "/") {
-				out = append(out, Object{Key: key, Size: aws.ToInt64(o.Size)})
+				out = append(out, Object{Key: key, Size: aws.ToInt64(o.Size), Modified: aws.ToTime(o.LastModified)})
 			}
 		}
 	}
@@ -163,6 +169,9 @@ func (s *S3) Remove(ctx context.Context, key string) error {
 
 // Scratch is an existing folder whose file system takes the drafts.
 func (s *S3) Scratch() string { return os.TempDir() }
+
+// Far tells that reading takes requests.
+func (s *S3) Far() bool { return true }
 
 // status is the HTTP status that err stands for, 0 when it has none.
 func status(err error) int {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net/http"
 	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -14,13 +15,14 @@ import (
 const tailBytes = 64 << 10
 
 // Open asks for an object's size; its bytes are read when they are asked for. The context also bounds the reads.
+// An object that is replaced in between gives an error, never bytes of two.
 func (s *S3) Open(ctx context.Context, key string) (*Reader, error) {
 	h, err := s.client.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &s.bucket, Key: s.name(key)})
 	if err != nil {
 		return nil, s.wrap("reading", key, err)
 	}
 	size := aws.ToInt64(h.ContentLength)
-	return NewReader(&ranged{ctx: ctx, s: s, key: key, size: size}, size, nil), nil
+	return NewReader(&ranged{ctx: ctx, s: s, key: key, size: size, tag: h.ETag}, size, nil), nil
 }
 
 // ranged reads an object by ranges.
@@ -29,6 +31,7 @@ type ranged struct {
 	s    *S3
 	key  string
 	size int64
+	tag  *string
 
 	mu   sync.Mutex
 	tail []byte // the last bytes, once a read asked for some of them
@@ -74,8 +77,11 @@ func (r *ranged) read(p []byte, off int64) error {
 // fetch reads one range. Its bytes have no checksum of their own: some servers send that of the whole object.
 func (r *ranged) fetch(p []byte, off int64) error {
 	span := fmt.Sprintf("bytes=%d-%d", off, off+int64(len(p))-1)
-	got, err := r.s.client.GetObject(r.ctx, &s3.GetObjectInput{Bucket: &r.s.bucket, Key: r.s.name(r.key), Range: &span},
+	got, err := r.s.client.GetObject(r.ctx, &s3.GetObjectInput{Bucket: &r.s.bucket, Key: r.s.name(r.key), Range: &span, IfMatch: r.tag},
 		func(o *s3.Options) { o.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenRequired })
+	if status(err) == http.StatusPreconditionFailed {
+		return fmt.Errorf("reading %s: it was replaced while it was read", r.s.String()+r.key)
+	}
 	if err != nil {
 		return r.s.wrap("reading", r.key, err)
 	}

@@ -9,6 +9,8 @@ import (
 	"io"
 	"slices"
 	"sync"
+
+	"tailgate/internal/atomicfile"
 )
 
 // Entry is a key and where it was seen.
@@ -32,7 +34,7 @@ type bucket struct {
 	entries []Entry
 	n       int // entries in the file
 	w       *writer
-	path    string
+	file    *atomicfile.Unnamed
 }
 
 // bufferEntries is how many entries a bucket holds before it writes them.
@@ -88,11 +90,25 @@ func (b *Buckets) Seal() error {
 			continue
 		}
 		err := b.write(k)
-		path, closeErr := k.w.close()
-		k.path, k.w, k.entries = path, nil, nil
+		file, closeErr := k.w.close()
+		k.file, k.w, k.entries = file, nil, nil
 		errs = append(errs, err, closeErr)
 	}
 	return errors.Join(errs...)
+}
+
+// Close drops the files.
+func (b *Buckets) Close() {
+	for i := range b.buckets {
+		k := &b.buckets[i]
+		if k.w != nil {
+			k.w.drop()
+		}
+		if k.file != nil {
+			k.file.Discard()
+		}
+		k.w, k.file = nil, nil
+	}
 }
 
 // Each calls visit with all entries of each key, ordered by row and position. The keys come in no order that
@@ -148,10 +164,10 @@ func visitGroups(ctx context.Context, loaded <-chan []Entry, visit func(group []
 
 // load returns the bucket's entries in order.
 func (k *bucket) load() ([]Entry, error) {
-	if k.path == "" {
+	if k.file == nil {
 		return sorted(k.entries), nil
 	}
-	r, err := openReader(k.path)
+	r, err := openReader(k.file)
 	if err != nil {
 		return nil, err
 	}

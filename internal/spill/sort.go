@@ -7,8 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
+
+	"tailgate/internal/atomicfile"
 )
 
 // maxRuns bounds how many sorted files of one Sorter are open at a time; more are merged into one.
@@ -21,7 +22,7 @@ type Sorter struct {
 	budget int
 	arena  []byte
 	order  []place
-	runs   []string
+	runs   []*atomicfile.Unnamed
 }
 
 // place is a record in the arena: its first 16 bytes as numbers decide most comparisons without the arena.
@@ -95,15 +96,15 @@ func (s *Sorter) spill() error {
 	}
 	for _, p := range s.order {
 		if err := w.record(s.arena[p.from:p.to]); err != nil {
-			_, closeErr := w.close()
-			return errors.Join(err, closeErr)
+			w.drop()
+			return err
 		}
 	}
-	path, err := w.close()
+	run, err := w.close()
 	if err != nil {
 		return err
 	}
-	s.runs = append(s.runs, path)
+	s.runs = append(s.runs, run)
 	s.arena, s.order = s.arena[:0], s.order[:0]
 	if len(s.runs) >= maxRuns {
 		return s.compact()
@@ -131,24 +132,30 @@ func (s *Sorter) compact() error {
 			err = w.record(rec)
 		}
 		if err != nil {
-			_, closeErr := w.close()
-			return errors.Join(err, closeErr)
+			w.drop()
+			return err
 		}
 	}
-	path, err := w.close()
+	run, err := w.close()
 	if err != nil {
 		return err
 	}
-	for _, old := range s.runs {
-		os.Remove(old)
-	}
-	s.runs = append(s.runs[:0], path)
+	s.Close()
+	s.runs = append(s.runs[:0], run)
 	return nil
+}
+
+// Close drops the files.
+func (s *Sorter) Close() {
+	for _, run := range s.runs {
+		run.Discard()
+	}
+	s.runs = nil
 }
 
 // Merge returns the records of all sorters in one order. It may be called again for another pass.
 func Merge(sorters ...*Sorter) (*Merger, error) {
-	var runs []string
+	var runs []*atomicfile.Unnamed
 	var memory []*Sorter
 	for _, s := range sorters {
 		runs = append(runs, s.runs...)
@@ -172,11 +179,11 @@ type stream struct {
 	next func() ([]byte, error)
 }
 
-func mergeRuns(runs []string, memory []*Sorter) (*Merger, error) {
+func mergeRuns(runs []*atomicfile.Unnamed, memory []*Sorter) (*Merger, error) {
 	m := &Merger{}
 	var streams []*stream
-	for _, path := range runs {
-		r, err := openReader(path)
+	for _, run := range runs {
+		r, err := openReader(run)
 		if err != nil {
 			m.Close()
 			return nil, err
@@ -259,7 +266,7 @@ func (m *Merger) sift(i int) {
 	}
 }
 
-// Close closes the files; they stay for another pass.
+// Close ends the pass; the files stay for another one.
 func (m *Merger) Close() {
 	for _, r := range m.readers {
 		r.close()

@@ -1,6 +1,7 @@
 // Package spill orders more than fits in memory. A [Sorter] sorts byte records; [Buckets] brings equal keys
-// together. Both hold what a budget allows and put the rest into zstd-compressed files of a folder that the
-// caller makes and removes. What comes out depends on what went in only, never on budget or number of files.
+// together. Both hold what a budget allows and put the rest into zstd-compressed files without a name in a folder
+// of the caller, so that nothing of them is left after Close or a crash. What comes out depends on what went in
+// only, never on budget or number of files.
 package spill
 
 import (
@@ -9,9 +10,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
+	"math"
 
 	"github.com/klauspost/compress/zstd"
+
+	"tailgate/internal/atomicfile"
 )
 
 // window bounds what each open file needs to be read: many are open at a time.
@@ -19,20 +22,20 @@ const window = 256 << 10
 
 // writer writes length-prefixed records to a new file of dir.
 type writer struct {
-	file *os.File
+	file *atomicfile.Unnamed
 	zstd *zstd.Encoder
 	head [binary.MaxVarintLen64]byte
 }
 
 func newWriter(dir string) (*writer, error) {
-	f, err := os.CreateTemp(dir, "spill-*.zst")
+	f, err := atomicfile.CreateUnnamed(dir)
 	if err != nil {
 		return nil, fmt.Errorf("making a spill file: %w", err)
 	}
 	z, err := zstd.NewWriter(f, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1),
 		zstd.WithWindowSize(window), zstd.WithEncoderCRC(true), zstd.WithLowerEncoderMem(true))
 	if err != nil {
-		f.Close()
+		f.Discard()
 		return nil, fmt.Errorf("making a spill file: %w", err)
 	}
 	return &writer{file: f, zstd: z}, nil
@@ -55,33 +58,34 @@ func (w *writer) raw(data []byte) error {
 	return nil
 }
 
-// close finishes the file and returns its path. It is not synced: nobody reads it after a crash.
-func (w *writer) close() (string, error) {
-	if err := errors.Join(w.zstd.Close(), w.file.Close()); err != nil {
-		return "", fmt.Errorf("writing a spill file: %w", err)
+// close finishes the file, which its readers share. It is not synced: nobody reads it after a crash.
+func (w *writer) close() (*atomicfile.Unnamed, error) {
+	if err := w.zstd.Close(); err != nil {
+		w.file.Discard()
+		return nil, fmt.Errorf("writing a spill file: %w", err)
 	}
-	return w.file.Name(), nil
+	return w.file, nil
+}
+
+// drop gives the file up.
+func (w *writer) drop() {
+	w.zstd.Close()
+	w.file.Discard()
 }
 
 // reader reads what a writer wrote.
 type reader struct {
-	file *os.File
 	zstd *zstd.Decoder
 	buf  *bufio.Reader
 	rec  []byte
 }
 
-func openReader(path string) (*reader, error) {
-	f, err := os.Open(path)
+func openReader(f *atomicfile.Unnamed) (*reader, error) {
+	z, err := zstd.NewReader(io.NewSectionReader(f, 0, math.MaxInt64), zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true))
 	if err != nil {
 		return nil, fmt.Errorf("reading a spill file: %w", err)
 	}
-	z, err := zstd.NewReader(f, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true))
-	if err != nil {
-		f.Close()
-		return nil, fmt.Errorf("reading a spill file: %w", err)
-	}
-	return &reader{file: f, zstd: z, buf: bufio.NewReaderSize(z, 64<<10)}, nil
+	return &reader{zstd: z, buf: bufio.NewReaderSize(z, 64<<10)}, nil
 }
 
 // next returns the next record, valid until the next call; io.EOF at the end.
@@ -103,7 +107,4 @@ func (r *reader) next() ([]byte, error) {
 	return r.rec, nil
 }
 
-func (r *reader) close() {
-	r.zstd.Close()
-	r.file.Close()
-}
+func (r *reader) close() { r.zstd.Close() }
