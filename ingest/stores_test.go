@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -31,6 +32,7 @@ const envS3 = "TAILGATE_S3" // URL of the server
 const (
 	envEndpoint = "TAILGATE_S3_ENDPOINT"
 	envStore    = "TAILGATE_TEST_STORE"
+	envPart     = "TAILGATE_TEST_PART" // bytes of an upload's parts
 )
 
 // bucket is a bucket of an S3 server; before, where set, sees every request first.
@@ -100,7 +102,8 @@ func (b *bucket) open(prefix string) *objstore.S3 { return openBucket(b.lake(pre
 
 // openBucket opens a lake's URL as the environment says.
 func openBucket(lake string) *objstore.S3 {
-	s, err := objstore.OpenS3(context.Background(), lake, objstore.S3Options{Endpoint: os.Getenv(envEndpoint)})
+	part, _ := strconv.ParseInt(os.Getenv(envPart), 10, 64)
+	s, err := objstore.OpenS3(context.Background(), lake, objstore.S3Options{Endpoint: os.Getenv(envEndpoint), PartBytes: part})
 	if err != nil {
 		panic(err)
 	}
