@@ -171,6 +171,7 @@ func TestBucketAnswers(t *testing.T) {
 		t.Logf("%d puts", puts.Load())
 	})
 	t.Run("replacing store", func(t *testing.T) {
+		needFakeS3(t)
 		b := newBucket(t)
 		careless := func(_ http.ResponseWriter, r *http.Request) bool {
 			r.Header.Del("If-None-Match")

@@ -61,6 +61,7 @@ type Options struct {
 
 	Worker, Workers int // this run takes the partitions of worker Worker (from 0) of Workers; 0 of 0 = all
 
+	Deep        bool // read the footers of all segments at the start, not only the last of each partition
 	AllowGap    bool // go on after offsets that retention deleted unread, and count them
 	AcceptReset bool // start a new generation when the topic or file was recreated
 

@@ -75,7 +75,7 @@ func (r *runner) note(p Partition, token, what string) {
 
 // planPartition takes the position from the segment files and holds it against what the source has.
 func (r *runner) planPartition(ctx context.Context, p Partition, id logID) (*worker, error) {
-	segments, err := recoverIn(ctx, r.store, id)
+	tip, err := readTip(ctx, r.store, id, r.opts.Deep)
 	if err != nil {
 		return nil, err
 	}
@@ -90,13 +90,12 @@ func (r *runner) planPartition(ctx context.Context, p Partition, id logID) (*wor
 	if len(p.Identity) > 0 {
 		w.identity = r.opts.Anonymizer.Token("topic", p.Identity)
 	}
-	if len(segments) > 0 {
-		last := segments[len(segments)-1].facts
-		w.pos, w.logFirst = last.Next, segments[0].facts.First
+	if last := tip.last; last != nil {
+		w.pos, w.logFirst, w.before = last.Next, tip.first, tip.before
 		if p.End >= 0 && p.End < last.Next || w.identity != last.Identity && last.Identity != "" {
 			return nil, resetError(p, last.Next)
 		}
-		if err := w.knownAgain(ctx, &last); err != nil {
+		if err := w.knownAgain(ctx, last); err != nil {
 			return nil, err
 		}
 		if p.First > last.Next {

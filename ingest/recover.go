@@ -47,6 +47,8 @@ type segmentFacts struct {
 	// 0 = not known.
 	LoggedUs int64 `json:"logged_us,omitempty"`
 	EndedUs  int64 `json:"ended_us,omitempty"`
+	// Before is what lay before the segment; nil in segments of earlier versions.
+	Before *logBefore `json:"before,omitempty"`
 	// Resolved are the dead letters of the segment First … Next that a reprocessed file has read.
 	Resolved []letterPlace `json:"resolved,omitempty"`
 }
@@ -101,17 +103,12 @@ func readLog(ctx context.Context, s objects, id logID) ([]segmentFile, error) {
 			return nil, brokenLog(id, fmt.Sprintf("%s should begin at offset %d", path.Base(segments[i].path), want))
 		}
 	}
-	if noted == nil {
-		return segments, nil
-	}
 	if len(segments) == 0 {
-		return nil, brokenLog(id, "its segments are gone")
+		return nil, noted.check(id, nil)
 	}
-	if first := segments[0].facts.First; first != noted.First {
-		return nil, brokenLog(id, fmt.Sprintf("it begins at offset %d instead of %d", first, noted.First))
-	}
-	if next := segments[len(segments)-1].facts.Next; next < noted.Next {
-		return nil, brokenLog(id, fmt.Sprintf("it ends before offset %d instead of %d", next, noted.Next))
+	tip := logTip{first: segments[0].facts.First, last: &segments[len(segments)-1].facts}
+	if err := noted.check(id, &tip); err != nil {
+		return nil, err
 	}
 	return segments, nil
 }
@@ -121,15 +118,9 @@ const footersAtOnce = 8
 
 // readSegments reads the footers of the segments in a folder, in the order of their offsets.
 func readSegments(ctx context.Context, s objects, dir string) ([]segmentFile, error) {
-	list, err := s.List(ctx, dir)
+	found, err := listSegments(ctx, s, dir)
 	if err != nil {
 		return nil, err
-	}
-	var found []objstore.Object
-	for _, o := range list {
-		if path.Dir(o.Key) == dir && segmentPattern.MatchString(path.Base(o.Key)) {
-			found = append(found, o)
-		}
 	}
 	segments := make([]segmentFile, len(found))
 	group, ctx := errgroup.WithContext(ctx)
@@ -164,11 +155,16 @@ func readSegment(ctx context.Context, s objects, key string) (segmentFile, error
 	if footer[schemas.KeySchema] != schemas.TableSegment || json.Unmarshal([]byte(footer[keySegment]), &seg.facts) != nil {
 		return seg, fault.Mark(fmt.Errorf("reading %s: not a segment", seg.path), fault.Data, "")
 	}
-	first, _ := strconv.ParseInt(path.Base(key)[:20], 10, 64)
-	if seg.facts.First != first || seg.facts.Next <= first || seg.facts.Rows != rows {
+	if seg.facts.First != firstOffset(key) || seg.facts.Next <= seg.facts.First || seg.facts.Rows != rows {
 		return seg, fault.Mark(fmt.Errorf("reading %s: footer and file disagree", seg.path), fault.Data, "")
 	}
 	return seg, nil
+}
+
+// firstOffset reads the first offset from a segment's name.
+func firstOffset(key string) int64 {
+	first, _ := strconv.ParseInt(path.Base(key)[:20], 10, 64)
+	return first
 }
 
 func readHead(ctx context.Context, s objects, dir string) (*head, error) {

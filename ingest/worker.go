@@ -17,8 +17,9 @@ type worker struct {
 	decode decoder
 	meter  *meter
 
-	identity string // token of the partition's identity
-	logFirst int64  // where the log begins, -1 when it has no segment yet
+	identity string    // token of the partition's identity
+	logFirst int64     // where the log begins, -1 when it has no segment yet
+	before   logBefore // what lies before the open segment
 	pos      int64
 	told     int64    // position that the meter knows
 	high     int64    // end of a followed log that the meter knows

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"slices"
 )
 
 // flush publishes the open segment. When another writer published the same range first, the own segment is
@@ -16,6 +15,8 @@ func (w *worker) flush(ctx context.Context) error {
 		w.drop()
 		return nil
 	}
+	seg.facts.Before = &logBefore{}
+	*seg.facts.Before = w.before
 	seg.facts.LogStart, seg.facts.Format, seg.facts.Identity = w.part.First, w.opts.gateway(), w.identity
 	// An interrupted run still publishes what it read.
 	durable, cancel := context.WithTimeout(context.WithoutCancel(ctx), publishPatience)
@@ -58,6 +59,7 @@ func (w *worker) publish(ctx context.Context, seg *segment) error {
 	if err := w.crash("after-link"); err != nil {
 		return err
 	}
+	w.before.add(seg.file.Size())
 	if w.logFirst < 0 {
 		w.logFirst = seg.facts.First
 	}
@@ -66,26 +68,26 @@ func (w *worker) publish(ctx context.Context, seg *segment) error {
 
 // yield gives way to the writer that published the segment first.
 func (w *worker) yield(ctx context.Context, seg *segment) error {
-	segments, err := recoverIn(ctx, w.store, w.id)
+	tip, err := readTip(ctx, w.store, w.id, false)
 	if err != nil {
 		return err
 	}
-	next := segments[len(segments)-1].facts.Next
-	if next <= seg.facts.First {
+	if tip.last == nil || tip.last.Next <= seg.facts.First {
 		return brokenLog(w.id, fmt.Sprintf("offset %d is taken by a file that does not cover it", seg.facts.First))
 	}
-	same := func(s segmentFile) bool {
-		return s.facts.First == seg.facts.First && s.facts.Next == seg.facts.Next
+	theirs, err := readSegment(ctx, w.store, segmentKey(w.id, seg.facts.First))
+	if err != nil {
+		return err
 	}
-	if len(seg.dead) > 0 && !slices.ContainsFunc(segments, same) {
+	if len(seg.dead) > 0 && theirs.facts.Next != seg.facts.Next {
 		if err := w.store.Remove(ctx, ledgerKey(w.id, seg.facts.First, seg.facts.Next)); err != nil {
 			return err
 		}
 	}
 	w.report.Conflicts++
 	w.meter.conflicts.Add(1)
-	w.logFirst, w.pos = segments[0].facts.First, next
-	w.opts.Logger.Info("another writer has this range, going on behind it", "partition", w.part.name(), "next", next)
+	w.logFirst, w.pos, w.before = tip.first, tip.last.Next, tip.before
+	w.opts.Logger.Info("another writer has this range, going on behind it", "partition", w.part.name(), "next", w.pos)
 	return nil
 }
 

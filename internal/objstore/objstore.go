@@ -78,8 +78,42 @@ type Opener interface {
 	Open(ctx context.Context, key string) (*Reader, error)
 }
 
-// ReadAll reads a whole object.
+// streamer reads objects from their start, as [Dir] and [S3] do.
+type streamer interface {
+	Stream(ctx context.Context, key string) (io.ReadCloser, error)
+}
+
+// readTries is how often an object is read again whose bytes did not come whole: the connection broke, or a server
+// that replaces bytes and checksum one after the other was just replacing it.
+const readTries = 4
+
+// ReadAll reads a whole object; by one request where s can stream, since it may be replaced at any time.
 func ReadAll(ctx context.Context, s Opener, key string) ([]byte, error) {
+	st, ok := s.(streamer)
+	if !ok {
+		return readOpened(ctx, s, key)
+	}
+	for try, wait := 1, 20*time.Millisecond; ; try, wait = try+1, 2*wait {
+		body, err := st.Stream(ctx, key)
+		if err != nil {
+			return nil, err
+		}
+		data, err := io.ReadAll(body)
+		body.Close()
+		if err == nil {
+			return data, nil
+		}
+		if try == readTries || ctx.Err() != nil {
+			return nil, fmt.Errorf("reading %s: %w", key, err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait):
+		}
+	}
+}
+
+func readOpened(ctx context.Context, s Opener, key string) ([]byte, error) {
 	r, err := s.Open(ctx, key)
 	if err != nil {
 		return nil, err

@@ -110,6 +110,7 @@ const (
 func (s *S3) putParts(ctx context.Context, d *Draft, key string, c condition, mark string) (tag string, err error) {
 	begun, err := s.client.CreateMultipartUpload(ctx, &s3.CreateMultipartUploadInput{
 		Bucket: &s.bucket, Key: s.name(key), Metadata: map[string]string{writerKey: mark},
+		ChecksumAlgorithm: types.ChecksumAlgorithmCrc32, // of the parts that follow
 	})
 	if err != nil {
 		return "", err
@@ -128,7 +129,7 @@ func (s *S3) putParts(ctx context.Context, d *Draft, key string, c condition, ma
 			from, number := int64(i)*size, aws.Int32(int32(i)+1)
 			n := min(size, d.Size()-from)
 			out, err := s.client.UploadPart(partCtx, &s3.UploadPartInput{
-				Bucket: &s.bucket, Key: begun.Key, UploadId: begun.UploadId, PartNumber: number,
+				Bucket: &s.bucket, Key: begun.Key, UploadId: begun.UploadId, PartNumber: number, ChecksumAlgorithm: types.ChecksumAlgorithmCrc32,
 				Body: io.NewSectionReader(d, from, n), ContentLength: aws.Int64(n),
 			})
 			if err == nil {
