@@ -96,6 +96,24 @@ func (s *S3) List(ctx context.Context, folder string) ([]Object, error) {
 	return out, nil
 }
 
+// Folders returns the names of the top folders that begin with prefix, in order.
+func (s *S3) Folders(ctx context.Context, prefix string) ([]string, error) {
+	var out []string
+	pages := s3.NewListObjectsV2Paginator(s.client, &s3.ListObjectsV2Input{
+		Bucket: &s.bucket, Prefix: s.name(prefix), Delimiter: aws.String("/"),
+	})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, s.wrap("listing", prefix, err)
+		}
+		for _, p := range page.CommonPrefixes {
+			out = append(out, strings.Trim(strings.TrimPrefix(aws.ToString(p.Prefix), s.prefix), "/"))
+		}
+	}
+	return out, nil
+}
+
 // Stream reads an object from its start.
 func (s *S3) Stream(ctx context.Context, key string) (io.ReadCloser, error) {
 	got, err := s.client.GetObject(ctx, &s3.GetObjectInput{Bucket: &s.bucket, Key: s.name(key)})

@@ -79,7 +79,10 @@ func (r *ranged) fetch(p []byte, off int64) error {
 	span := fmt.Sprintf("bytes=%d-%d", off, off+int64(len(p))-1)
 	got, err := r.s.client.GetObject(r.ctx, &s3.GetObjectInput{Bucket: &r.s.bucket, Key: r.s.name(r.key), Range: &span, IfMatch: r.tag},
 		func(o *s3.Options) { o.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenRequired })
-	if status(err) == http.StatusPreconditionFailed {
+	if status(err) == http.StatusPreconditionFailed || err == nil && aws.ToString(got.ETag) != aws.ToString(r.tag) {
+		if err == nil {
+			got.Body.Close()
+		}
 		return fmt.Errorf("reading %s: it was replaced while it was read", r.s.String()+r.key)
 	}
 	if err != nil {

@@ -3,11 +3,13 @@ package objstore
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"net/http"
 	"net/url"
+	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -31,6 +33,9 @@ func (s *S3) Tag(ctx context.Context, key string) (string, error) {
 	return aws.ToString(h.ETag), nil
 }
 
+// errChanged tells that an object is another one by now.
+var errChanged = errors.New("it changed")
+
 // condition is what must hold for a write: the object has this tag, or there is none.
 type condition struct{ match, none *string }
 
@@ -52,6 +57,9 @@ func (s *S3) Swap(ctx context.Context, d *Draft, key, tag string) (string, error
 	}
 	for wait := 100 * time.Millisecond; ; wait *= 2 {
 		now, err := put(ctx, d, key, when(tag), mark)
+		if errors.Is(err, errChanged) {
+			return "", fmt.Errorf("replacing %s: it changed: %w", s.String()+key, fs.ErrExist)
+		}
 		switch status(err) {
 		case http.StatusPreconditionFailed, http.StatusNotFound: // the latter: the object, or our upload, is gone
 			if isNoBucket(err) {
@@ -122,18 +130,24 @@ func (s *S3) putParts(ctx context.Context, d *Draft, key string, c condition, ma
 	}()
 	size := max(s.part, (d.Size()+maxParts-1)/maxParts)
 	parts := make([]types.CompletedPart, (d.Size()+size-1)/size)
-	group, partCtx := errgroup.WithContext(ctx)
+	group, failed := errgroup.Group{}, atomic.Bool{}
 	group.SetLimit(partsAtOnce)
 	for i := range parts {
 		group.Go(func() error {
+			if failed.Load() {
+				return nil // the others end by themselves: a part that is cut off may come back after the abort
+			}
 			from, number := int64(i)*size, aws.Int32(int32(i)+1)
 			n := min(size, d.Size()-from)
-			out, err := s.client.UploadPart(partCtx, &s3.UploadPartInput{
+			out, err := s.client.UploadPart(ctx, &s3.UploadPartInput{
 				Bucket: &s.bucket, Key: begun.Key, UploadId: begun.UploadId, PartNumber: number, ChecksumAlgorithm: types.ChecksumAlgorithmCrc32,
 				Body: io.NewSectionReader(d, from, n), ContentLength: aws.Int64(n),
 			})
 			if err == nil {
 				parts[i] = types.CompletedPart{PartNumber: number, ETag: out.ETag, ChecksumCRC32: out.ChecksumCRC32}
+			}
+			if err != nil {
+				failed.Store(true)
 			}
 			return err
 		})
@@ -141,7 +155,18 @@ func (s *S3) putParts(ctx context.Context, d *Draft, key string, c condition, ma
 	if err := group.Wait(); err != nil {
 		return "", err
 	}
-	return s.complete(ctx, begun.Key, begun.UploadId, parts, c)
+	// Some servers do not hold the condition of a completion, or not against one of the same moment: look first.
+	switch now, err := s.Tag(ctx, key); {
+	case err != nil:
+		return "", err
+	case now != aws.ToString(c.match): // "" = there must be none
+		return "", errChanged
+	}
+	tag, err = s.complete(ctx, begun.Key, begun.UploadId, parts, c)
+	if now, ok := s.marked(ctx, key, mark); err == nil && ok {
+		return now, nil // as others see it: not every server answers with it
+	}
+	return tag, err
 }
 
 func (s *S3) complete(ctx context.Context, name, upload *string, parts []types.CompletedPart, c condition) (string, error) {
@@ -155,11 +180,23 @@ func (s *S3) complete(ctx context.Context, name, upload *string, parts []types.C
 	return aws.ToString(out.ETag), nil
 }
 
-// abort drops an upload, also after an interruption. What it cannot drop, the next Swap does.
+// abort drops an upload, also after an interruption: again while there is something left of it, since a part that
+// the server still takes may outlive one abort. What it cannot drop, the next Swap does.
 func (s *S3) abort(ctx context.Context, name, upload *string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortPatience)
 	defer cancel()
-	_, _ = s.client.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: &s.bucket, Key: name, UploadId: upload})
+	for wait := 50 * time.Millisecond; wait < 2*time.Second; wait *= 2 {
+		_, _ = s.client.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: &s.bucket, Key: name, UploadId: upload})
+		_, err := s.client.ListParts(ctx, &s3.ListPartsInput{Bucket: &s.bucket, Key: name, UploadId: upload})
+		if err != nil {
+			return // gone, or not to be seen
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(wait):
+		}
+	}
 }
 
 // abortUploads drops every upload of key that is open. It may lack the permission: nothing depends on it.
@@ -180,6 +217,9 @@ func (s *S3) Copy(ctx context.Context, key, to, tag string) error {
 	h, err := s.client.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &s.bucket, Key: s.name(key)})
 	if err != nil {
 		return s.wrap("copying", key, err)
+	}
+	if aws.ToString(h.ETag) != tag { // not every server holds the condition of a copy
+		return fmt.Errorf("copying %s: it changed: %w", s.String()+key, fs.ErrExist)
 	}
 	source := s.bucket + "/" + (&url.URL{Path: *s.name(key)}).EscapedPath()
 	if size := aws.ToInt64(h.ContentLength); size > s.copyMax {

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"sort"
 
 	"github.com/spf13/cobra"
 
+	"tailgate/internal/objstore"
 	"tailgate/internal/version"
 	"tailgate/profile"
 	"tailgate/schemas"
@@ -24,6 +24,7 @@ func (a *app) profileCommand() *cobra.Command {
 		Use:   "profile LAKE|TRACE -o DIR",
 		Short: "Fit lengths, arrivals, burstiness, sessions and prefix reuse",
 		Long: `Writes the profile tables of a published day, or of any trace, as Parquet files into DIR and prints one screen.
+LAKE is a folder or s3://bucket/prefix.
 
 Exit codes: 0 done; 1 failed while running; 2 wrong usage; 6 broken rows or a broken file.`,
 		Args: cobra.ExactArgs(1),
@@ -87,19 +88,21 @@ func (a *app) showProfile(p *profile.Profile, asJSON bool) error {
 
 // profileInput reads a trace file, or a day of a lake when path is a folder.
 func (a *app) profileInput(ctx context.Context, path, day, view string, tf *traceFlags) (*trace.Trace, string, error) {
-	if info, err := os.Stat(path); err != nil || !info.IsDir() {
+	if info, err := os.Stat(path); !objstore.IsS3(path) && (err != nil || !info.IsDir()) {
 		t, err := a.loadChecked(ctx, path, tf)
 		return t, "trace", err
 	}
 	if day == "" {
-		days, err := filepath.Glob(filepath.Join(path, "day=*"))
-		if err != nil || len(days) == 0 {
+		days, err := a.lakeDays(ctx, path)
+		if err != nil {
+			return nil, "", err
+		}
+		if len(days) == 0 {
 			return nil, "", fmt.Errorf("reading %s: no published day (LAKE/day=*)", path)
 		}
-		sort.Strings(days)
-		day = filepath.Base(days[len(days)-1])[len("day="):]
+		day = days[len(days)-1]
 	}
-	t, err := trace.Export(ctx, path, trace.ExportOptions{Day: day, View: view, BlockSize: tf.blockSize, Seed: tf.seed})
+	t, err := a.exportDay(ctx, path, trace.ExportOptions{Day: day, View: view, BlockSize: tf.blockSize, Seed: tf.seed})
 	if err != nil {
 		return nil, "", err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"tailgate/anonymize"
 	"tailgate/ingest"
+	"tailgate/internal/objstore"
 	"tailgate/internal/version"
 )
 
@@ -23,7 +24,8 @@ func (a *app) publishCommand() *cobra.Command {
 		Short: "Build a day of the lake from its segments",
 		Long: `Dedupes, sorts by arrival, numbers turns, suppresses labels of small groups and keeps only shared block ids.
 The same segments, options and keys give the same bytes, whatever --parts and --memory; the day's file is
-replaced whole. LAKE/day=*/*.parquet is always right.
+replaced whole. LAKE/day=*/*.parquet is always right. LAKE is a folder or s3://bucket/prefix, reached as for ingest;
+the day in a bucket has the bytes of the day in a folder.
 
 Block ids that two tenants share, but fewer than --k, are keyed for each tenant with --keys, and left out
 without. Rows of a later epoch than the day's are late: they are counted and left out until the whole day was
@@ -50,6 +52,11 @@ the day is open and --complete was given; 7 the day's key is missing.`,
 			}
 			if cmd.Flags().Changed("keep-builds") && o.KeepBuilds == 0 {
 				o.KeepBuilds = -1
+			}
+			if objstore.IsS3(o.Lake) {
+				if o.Bucket, err = a.openBucket(cmd.Context(), o.Lake); err != nil {
+					return err
+				}
 			}
 			report, err := ingest.Publish(cmd.Context(), o)
 			if err != nil {

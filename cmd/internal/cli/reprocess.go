@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tailgate/ingest"
+	"tailgate/internal/objstore"
 )
 
 func (a *app) reprocessCommand() *cobra.Command {
@@ -28,7 +29,7 @@ missing or unsafe.`,
 	fl.StringVar(&f.format, "format", "", "layout of the records, as for ingest; not auto")
 	fl.StringVar(&f.run.valueCodec, "value-codec", ingest.CodecAuto, "compression inside message values: auto, none, gzip, zstd")
 	f.kafka.register(fl)
-	fl.StringVar(&f.lake, "out", "", "folder of the lake")
+	fl.StringVar(&f.lake, "out", "", "the lake: a folder, or s3://bucket/prefix")
 	fl.StringVar(&f.keys, "keys", "", "folder of the keys")
 	fl.StringVar(&f.epoch, "epoch", "auto", "epoch of the block key; auto takes the newest")
 	fl.StringVar(&f.classes, "classes", "", "YAML file with the rules for workload classes")
@@ -50,6 +51,11 @@ func (a *app) reprocess(ctx context.Context, sources []string, f *ingestFlags, r
 		return err
 	}
 	o.Logger = a.logger()
+	if objstore.IsS3(f.lake) {
+		if o.Bucket, err = a.openBucket(ctx, f.lake); err != nil {
+			return err
+		}
+	}
 	src, err := a.openSource(ctx, sources, &f.kafka, false)
 	if err != nil {
 		return err

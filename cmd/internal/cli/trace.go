@@ -117,6 +117,9 @@ func (a *app) traceExportCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export LAKE --day D -o OUT",
 		Short: "Turn a published day of the lake into a timed trace",
+		Long: `Makes a trace of a published day. LAKE is a folder or s3://bucket/prefix.
+
+Exit codes: 0 done; 1 failed while running; 2 wrong usage, or no such day; 6 a broken file.`,
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var missing []error
@@ -133,7 +136,7 @@ func (a *app) traceExportCommand() *cobra.Command {
 			if err := allFaults(append(missing, err)...); err != nil {
 				return err
 			}
-			t, err := trace.Export(cmd.Context(), args[0], o)
+			t, err := a.exportDay(cmd.Context(), args[0], o)
 			if err != nil {
 				return err
 			}
