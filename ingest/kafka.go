@@ -26,6 +26,8 @@ type KafkaOptions struct {
 	TLS        *tls.Config   // nil = plaintext
 	SASL       *SASL         // nil = no credentials
 	Logger     *slog.Logger  // nil = discard
+	// SessionTimeout is how long a member of a group may be silent before its partitions go to others; 0 = 15 s.
+	SessionTimeout time.Duration
 }
 
 // Time limits that keep a broker which does not answer from holding a run: opening takes at most dialTimeout

@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"log/slog"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -23,9 +24,11 @@ import (
 
 // Environment of the writer processes that the tests here start.
 const (
-	envURL  = "TAILGATE_TEST_URL"
-	envLake = "TAILGATE_TEST_LAKE"
-	envStop = "TAILGATE_TEST_STOP" // the writer stops itself (SIGSTOP) with its second segment ready
+	envURL   = "TAILGATE_TEST_URL"
+	envLake  = "TAILGATE_TEST_LAKE"
+	envGroup = "TAILGATE_TEST_GROUP" // the group that hands the writer its partitions
+	envHold  = "TAILGATE_TEST_HOLD"  // the writer stands still with its second segment ready, until it is killed
+	envStop  = "TAILGATE_TEST_STOP"  // the writer stops itself (SIGSTOP) with its second segment ready
 )
 
 // TestWriterProcess is no test: it is what the writer processes run.
@@ -34,7 +37,7 @@ func TestWriterProcess(t *testing.T) {
 	if url == "" {
 		t.Skip("runs in the processes of other tests")
 	}
-	k, err := ingest.OpenKafka(t.Context(), url, ingest.KafkaOptions{MaxWait: 50 * time.Millisecond, FetchBytes: 1 << 14})
+	k, err := ingest.OpenKafka(t.Context(), url, ingest.KafkaOptions{MaxWait: 50 * time.Millisecond, FetchBytes: 1 << 14, SessionTimeout: 6 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,6 +48,13 @@ func TestWriterProcess(t *testing.T) {
 	if os.Getenv(envStop) != "" {
 		ingest.SetHook(&o, stopAtSecondSegment())
 	}
+	if group := os.Getenv(envGroup); group != "" {
+		o.Group, o.Distribute = group, true
+		o.Logger = slog.New(slog.NewTextHandler(os.Stdout, nil))
+	}
+	if os.Getenv(envHold) != "" {
+		ingest.SetHook(&o, holdAtSecondSegment())
+	}
 	fmt.Println(writerReady)
 	r := run(t, k, o)
 	conflicts := 0
@@ -54,7 +64,35 @@ func TestWriterProcess(t *testing.T) {
 	fmt.Printf("%d conflicts\n", conflicts)
 }
 
-const writerReady = "ready"
+const (
+	writerReady = "ready"
+	writerHolds = "holds"
+)
+
+// holdAtSecondSegment is a hook that keeps the process at its second segment until it is killed.
+func holdAtSecondSegment() func(point string) error {
+	var ready atomic.Int64
+	return func(point string) error {
+		if point == "before-link" && ready.Add(1) >= 2 {
+			fmt.Println(writerHolds)
+			select {}
+		}
+		return nil
+	}
+}
+
+// says returns when the writer has said something, or ended.
+func (w writer) says(what string) bool {
+	for {
+		line, err := w.out.ReadString('\n')
+		if strings.Contains(line, what) {
+			return true
+		}
+		if err != nil {
+			return false
+		}
+	}
+}
 
 // writer is a process that ingests.
 type writer struct {

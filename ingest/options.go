@@ -61,6 +61,10 @@ type Options struct {
 
 	Worker, Workers int // this run takes the partitions of worker Worker (from 0) of Workers; 0 of 0 = all
 
+	// Distribute shares the partitions with all runs of the same Group; Kafka only. The group hands them out, the
+	// files decide where to go on. A run to a mark ends when all partitions have come to it, whoever reads them.
+	Distribute bool
+
 	Deep        bool // read the footers of all segments at the start, not only the last of each partition
 	AllowGap    bool // go on after offsets that retention deleted unread, and count them
 	AcceptReset bool // start a new generation when the topic or file was recreated
@@ -112,6 +116,9 @@ func (o *Options) Validate() error {
 		add("max-bad must lie in [0, 1], not %v", o.MaxBad)
 	}
 	errs = append(errs, o.CheckLimits())
+	if o.Distribute && o.Group == "" {
+		add("distributing partitions needs a group")
+	}
 	for _, m := range o.Models {
 		if !validLabel(m) {
 			add("model label %q must have 1 to 128 printable characters", m)

@@ -27,12 +27,15 @@ func Run(ctx context.Context, src Source, o Options) (*Report, error) {
 	if err := proveStore(ctx, lake); err != nil {
 		return nil, err
 	}
+	r := &runner{src: src, store: lake, opts: &o}
+	r.meter.started, r.meter.memory.limit, r.meter.memory.watch = time.Now(), o.Memory, o.watchMemory
+	if o.Distribute {
+		return runMember(ctx, r)
+	}
 	parts, err := src.Partitions(ctx)
 	if err != nil {
 		return nil, err
 	}
-	r := &runner{src: src, store: lake, opts: &o}
-	r.meter.started, r.meter.memory.limit, r.meter.memory.watch = time.Now(), o.Memory, o.watchMemory
 	if err := r.plan(ctx, ownPartitions(parts, o.Worker, o.Workers)); err != nil {
 		return nil, err
 	}

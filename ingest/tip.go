@@ -16,6 +16,14 @@ type logBefore struct {
 	Bytes    int64 `json:"bytes"`
 }
 
+// next is the offset after the log's last, 0 when it has none.
+func (t *logTip) next() int64 {
+	if t.last == nil {
+		return 0
+	}
+	return t.last.Next
+}
+
 func (b *logBefore) add(size int64) {
 	b.Segments++
 	b.Bytes += size

@@ -39,6 +39,12 @@ func (w *worker) run(ctx context.Context) error {
 		if errors.As(err, &crash) {
 			return err
 		}
+		if revoked(ctx) { // the partition is another member's now: the files say where it goes on
+			w.drop()
+			w.report.Next = w.pos
+			w.tell()
+			return errRevoked
+		}
 		conflicts := w.report.Conflicts
 		if flushErr := w.flush(ctx); err == nil {
 			err = flushErr

@@ -24,7 +24,7 @@ type ingestFlags struct {
 	models                             []string
 	maxBad                             string
 	allowGap, acceptReset, asJSON      bool
-	deep                               bool
+	deep, distribute                   bool
 	group, metrics                     string
 	kafka                              kafkaFlags
 	run                                runFlags
@@ -56,8 +56,9 @@ a reset topic or a torn segment; 7 key missing or unsafe; 130 interrupted, with 
 	fl.StringVar(&f.maxBad, "max-bad", "1%", "share of bad records above which the run fails")
 	fl.BoolVar(&f.allowGap, "allow-gap", false, "go on when retention has removed records that were not read")
 	fl.BoolVar(&f.acceptReset, "accept-reset", false, "start a new generation when the topic was recreated")
+	fl.BoolVar(&f.distribute, "distribute", false, "share the partitions with all runs of the same --group, also when one of them fails or joins")
 	fl.BoolVar(&f.deep, "deep", false, "read the footers of all segments at the start, not only the last of each partition")
-	fl.StringVar(&f.group, "group", "tailgate", "Kafka group for the advisory offset commits")
+	fl.StringVar(&f.group, "group", "tailgate", "Kafka group that is told the position, and that hands out partitions with --distribute")
 	fl.StringVar(&f.metrics, "metrics-file", "", "file for Prometheus metrics of the run (textfile collector)")
 	f.kafka.register(fl)
 	f.run.register(fl)
@@ -159,7 +160,7 @@ func (f *ingestFlags) options() (*ingest.Options, error) {
 		errs = append(errs, fmt.Errorf("--max-bad: %w", err))
 	}
 	o := &ingest.Options{Format: format, Mapping: mapping, Lake: f.lake, Models: f.models, MaxBad: maxBad,
-		AllowGap: f.allowGap, AcceptReset: f.acceptReset, Deep: f.deep, Group: f.group}
+		AllowGap: f.allowGap, AcceptReset: f.acceptReset, Deep: f.deep, Distribute: f.distribute, Group: f.group}
 	o.Classes, err = readClasses(f.classes)
 	errs = append(errs, err)
 	if f.exclude != "" {
