@@ -59,8 +59,8 @@ func runMember(ctx context.Context, r *runner) (*Report, error) {
 // serve reads what an assignment gives; over is false when it was taken back.
 func (m *member) serve(ctx context.Context, a *assignment) (over bool, errs []error) {
 	m.runner.src = committing{Source: m.src, to: a}
-	m.runner.workers = nil
-	m.runner.meter.behind.Store(0)
+	m.workers = nil
+	m.meter.behind.Store(0)
 	parts, err := m.parts(a.ctx, a)
 	if err == nil {
 		err = m.plan(a.ctx, parts)

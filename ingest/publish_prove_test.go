@@ -139,7 +139,14 @@ func TestProvePublishChild(t *testing.T) {
 	if lake == "" {
 		t.Skip("runs as a child of TestProvePublish")
 	}
-	r, err := Publish(t.Context(), PublishOptions{Lake: lake, Day: proveDay, Logger: stepLog(t)})
+	o := PublishOptions{Lake: lake, Day: proveDay, Logger: stepLog(t)}
+	if objstore.IsS3(lake) {
+		var err error
+		if o.Bucket, err = objstore.OpenS3(t.Context(), lake, objstore.S3Options{Endpoint: os.Getenv("TAILGATE_S3_ENDPOINT")}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, err := Publish(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
