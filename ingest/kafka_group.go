@@ -102,4 +102,17 @@ func (m *kafkaMember) assign(ctx context.Context, gen *kafka.Generation) *assign
 	return a
 }
 
-func (m *kafkaMember) leave() { _ = m.group.Close() }
+// leavePatience bounds how long a run waits for its leave: the group notices anyway.
+const leavePatience = 3 * time.Second
+
+func (m *kafkaMember) leave() {
+	left := make(chan struct{})
+	go func() {
+		defer close(left)
+		_ = m.group.Close()
+	}()
+	select {
+	case <-left:
+	case <-time.After(leavePatience):
+	}
+}

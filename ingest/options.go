@@ -116,9 +116,6 @@ func (o *Options) Validate() error {
 		add("max-bad must lie in [0, 1], not %v", o.MaxBad)
 	}
 	errs = append(errs, o.CheckLimits())
-	if o.Distribute && o.Group == "" {
-		add("distributing partitions needs a group")
-	}
 	for _, m := range o.Models {
 		if !validLabel(m) {
 			add("model label %q must have 1 to 128 printable characters", m)

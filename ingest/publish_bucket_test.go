@@ -124,17 +124,22 @@ func TestPublishInParts(t *testing.T) {
 	}
 	same("a part was refused", 0)
 
-	cmd := child(t, envBulky+"="+lake)
+	cmd, started := child(t, envBulky+"="+lake), make(chan struct{})
 	kill := func(_ http.ResponseWriter, r *http.Request) bool {
 		if partNumber(r) != "2" {
 			return false
 		}
 		_, _ = io.Copy(io.Discard, r.Body)
+		<-started
 		_ = cmd.Process.Kill()
 		panic(http.ErrAbortHandler)
 	}
 	b.before.Store(&kill)
-	if err := cmd.Run(); err == nil || cmd.ProcessState.Exited() {
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	close(started)
+	if err := cmd.Wait(); err == nil || cmd.ProcessState.Exited() {
 		t.Fatalf("the publisher was not killed: %v", err)
 	}
 	b.before.Store(nil)

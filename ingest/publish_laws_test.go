@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -90,6 +91,9 @@ func testPublishGivesTheSameBytes(t *testing.T) {
 	}
 	for _, parts := range []int{1, 2, 8} {
 		for _, memory := range []int{1, 1 << 20, 1 << 30} {
+			if os.Getenv(envStore) != "" && (parts == 2 || memory == 1<<20) {
+				continue // in a bucket the ends will do
+			}
 			o.Parts, o.Memory = parts, memory
 			r, got := publishWith(t, o)
 			if !bytes.Equal(got, want) {

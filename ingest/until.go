@@ -100,6 +100,9 @@ func (o *Options) CheckLimits() error {
 	if ends > 1 {
 		add("until and follow exclude each other")
 	}
+	if o.Distribute && o.Group == "" {
+		add("distributing partitions needs a group")
+	}
 	if o.Distribute && o.Workers > 0 {
 		add("worker and distribute exclude each other: a fixed part of the partitions, or those that the group gives")
 	}

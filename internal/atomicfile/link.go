@@ -10,6 +10,11 @@ func createNamed(dir string) (*Unnamed, error) {
 	if err != nil {
 		return nil, fmt.Errorf("creating a file in %s: %w", dir, err)
 	}
+	if err := f.Chmod(0o644); err != nil { // as an unnamed file has it
+		f.Close()
+		os.Remove(f.Name())
+		return nil, fmt.Errorf("creating a file in %s: %w", dir, err)
+	}
 	return &Unnamed{File: f, dir: dir}, nil
 }
 

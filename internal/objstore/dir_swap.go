@@ -23,6 +23,10 @@ func (d *Dir) Lock(_ context.Context, folder string) (unlock func(), err error) 
 		return nil, err
 	}
 	unlock, err = atomicfile.Lock(filepath.Join(dir, lockName))
+	var broken *fs.PathError
+	if errors.As(err, &broken) {
+		return nil, err // the lock itself cannot be opened
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", fs.ErrExist, err)
 	}

@@ -215,3 +215,14 @@ func TestSwapUnderAReader(t *testing.T) {
 		t.Error("one reader read two objects")
 	}
 }
+
+// A lock that cannot be opened is no lock that another has.
+func TestLockThatIsBroken(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.MkdirAll(dir+"/builds/lock", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := objstore.NewDir(dir).Lock(t.Context(), "builds"); err == nil || errors.Is(err, fs.ErrExist) {
+		t.Errorf("%v", err)
+	}
+}
