@@ -17,9 +17,10 @@ const memberPoll = time.Second
 // end. Two members with the same partition are two writers of one log, as ever: one gives way.
 type member struct {
 	*runner
-	src   distributor
-	marks map[int32]int64 // by partition, taken at the start; a run to a mark only
-	done  []PartitionReport
+	src      distributor
+	marks    map[int32]int64 // by partition, taken at the start
+	finished map[int32]bool  // partitions that have come to their marks
+	done     []PartitionReport
 }
 
 // runMember runs as a member of the group until its partitions, and those of all others, have come to their marks.
@@ -28,7 +29,7 @@ func runMember(ctx context.Context, r *runner) (*Report, error) {
 	if !ok {
 		return nil, fault.Mark(errors.New("only the partitions of a Kafka topic can be distributed"), fault.Usage, "")
 	}
-	m := &member{runner: r, src: src, marks: map[int32]int64{}}
+	m := &member{runner: r, src: src, marks: map[int32]int64{}, finished: map[int32]bool{}}
 	all, err := src.Partitions(ctx)
 	if err != nil {
 		return nil, err
@@ -94,9 +95,7 @@ func (m *member) parts(ctx context.Context, a *assignment) ([]Partition, error) 
 	}
 	all = slices.DeleteFunc(all, func(p Partition) bool { return !a.partitions[p.ID] })
 	for i := range all {
-		if mark, ok := m.marks[all[i].ID]; ok && !m.opts.UntilEnd {
-			all[i].End = min(all[i].End, mark)
-		}
+		all[i].End, _ = m.mark(&all[i])
 	}
 	return all, nil
 }
@@ -130,35 +129,57 @@ func (m *member) unfinished(ctx context.Context) (n int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	parts := slices.DeleteFunc(all, func(p Partition) bool { _, ok := m.marks[p.ID]; return !ok && !m.opts.UntilEnd })
-	marks := map[int32]int64{}
+	var byTime map[int32]int64
 	if src, ok := m.src.(timedSource); ok && !m.opts.Until.IsZero() {
-		if marks, err = src.OffsetsAt(ctx, m.opts.Until); err != nil {
+		if byTime, err = src.OffsetsAt(ctx, m.opts.Until); err != nil {
 			return 0, err
 		}
 	}
-	for _, p := range parts {
-		end := p.End
-		if mark, ok := m.marks[p.ID]; ok && !m.opts.UntilEnd {
-			end = min(end, mark)
+	for _, p := range all {
+		if m.finished[p.ID] {
+			continue
 		}
-		if mark, ok := marks[p.ID]; ok {
-			end = min(end, mark)
+		end, known := m.mark(&p)
+		if at, ok := byTime[p.ID]; ok {
+			end = min(end, at)
 		}
-		token := m.opts.Anonymizer.Token("topic", []byte(p.Topic))
-		generation, _, err := currentGeneration(ctx, m.store, token)
+		if !known {
+			continue // it came after the start
+		}
+		next, err := m.nextOf(ctx, &p)
 		if err != nil {
 			return 0, err
 		}
-		tip, err := readTip(ctx, m.store, logID{topic: token, generation: generation, partition: p.ID}, false)
-		if err != nil {
-			return 0, err
-		}
-		if at := max(p.First, tip.next()); at < end {
+		if max(p.First, next) < end {
 			n++
+		} else if !m.opts.UntilEnd {
+			m.finished[p.ID] = true
 		}
 	}
 	return n, nil
+}
+
+// mark is where a partition ends for this run; known is false when it was not there at the start.
+func (m *member) mark(p *Partition) (end int64, known bool) {
+	if m.opts.UntilEnd {
+		return p.End, true
+	}
+	mark, known := m.marks[p.ID]
+	if !known {
+		return p.End, false
+	}
+	return min(p.End, mark), true
+}
+
+// nextOf is how far the files of a partition go, whoever wrote them.
+func (m *member) nextOf(ctx context.Context, p *Partition) (int64, error) {
+	id := logID{topic: m.opts.Anonymizer.Token("topic", []byte(p.Topic)), partition: p.ID}
+	var err error
+	if id.generation, _, err = currentGeneration(ctx, m.store, id.topic); err != nil {
+		return 0, err
+	}
+	tip, err := readTip(ctx, m.store, id, false)
+	return tip.next(), err
 }
 
 // keep adds the reports of an assignment to those of the earlier ones.

@@ -120,7 +120,7 @@ func (a *app) traceExportCommand() *cobra.Command {
 		Long: `Makes a trace of a published day. LAKE is a folder or s3://bucket/prefix.
 
 Exit codes: 0 done; 1 failed while running; 2 wrong usage, or no such day; 6 a broken file.`,
-		Args:  cobra.ExactArgs(1),
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var missing []error
 			if o.Day == "" {
