@@ -2,7 +2,6 @@ package ingest
 
 import (
 	"bytes"
-	"encoding/json"
 
 	"tailgate/internal/jsonscan"
 )
@@ -42,20 +41,16 @@ func decodeValid(value []byte, one func(raw []byte) []item) []item {
 	case '{':
 		return one(value)
 	case '[':
-		var list []json.RawMessage
-		if err := json.Unmarshal(value, &list); err != nil {
-			return []item{{dead: DeadBadJSON, raw: value}}
-		}
-		if len(list) == 0 {
-			return []item{{skip: SkipEmpty}}
-		}
 		var items []item
-		for _, raw := range list {
+		eachElement(value, func(raw []byte) {
 			if raw[0] == '{' {
 				items = append(items, one(raw)...)
 			} else {
 				items = append(items, item{dead: DeadLayout, raw: raw})
 			}
+		})
+		if len(items) == 0 {
+			return []item{{skip: SkipEmpty}}
 		}
 		return items
 	}

@@ -80,52 +80,58 @@ func shipped(name string) *Mapping {
 	return m
 }
 
-// decode reads a message.
-func (m *Mapping) decode(value []byte) []item {
+// decoder returns a decoder of m that reads with r.
+func (m *Mapping) decoder(r *reader) decoder {
+	mr := &mapReader{m: m, reader: r, c: &capture{values: make([]json.RawMessage, m.slots)}}
 	if m.records == nil {
-		return decodeEach(value, m.one)
+		return r.records(mr.one)
 	}
-	return decodeEach(value, func(raw []byte) []item {
-		var inner [][]byte
-		defer func() {
-			for _, b := range inner {
-				clear(b)
-			}
-		}()
-		found := unfold(raw, m.records, &inner)
-		if found == nil {
-			return []item{{dead: DeadLayout, raw: raw}}
+	return r.records(mr.list)
+}
+
+// list maps the records that one record holds.
+func (r *mapReader) list(raw []byte) []item {
+	var inner [][]byte
+	defer func() {
+		for _, b := range inner {
+			clear(b)
 		}
-		var items []item
-		for _, r := range found {
-			got := m.one(r)
-			for i := range got {
-				got[i].raw = raw // r may be a copy that is cleared
-			}
-			items = append(items, got...)
+	}()
+	found := unfold(raw, r.m.records, &inner)
+	if found == nil {
+		return r.reader.one(item{dead: DeadLayout, raw: raw})
+	}
+	var items []item
+	for _, f := range found {
+		got := r.one(f)
+		for i := range got {
+			got[i].raw = raw // f may be a copy that is cleared
 		}
-		return items
-	})
+		items = append(items, got...)
+	}
+	return items
 }
 
 // one maps one record, which is valid JSON.
-func (m *Mapping) one(raw []byte) []item {
+func (r *mapReader) one(raw []byte) []item {
 	if len(raw) == 0 || raw[0] != '{' {
-		return []item{{dead: DeadLayout, raw: raw}}
+		return r.reader.one(item{dead: DeadLayout, raw: raw})
 	}
-	c := capture{values: make([]json.RawMessage, m.slots)}
+	c := r.c
+	clear(c.values)
+	c.inner = c.inner[:0]
 	defer c.clear()
-	m.paths.walk(raw, &c)
-	for _, s := range m.expect {
+	r.m.paths.walk(r.reader, raw, c)
+	for _, s := range r.m.expect {
 		if c.values[s] == nil {
-			return []item{{dead: DeadLayout, raw: raw}}
+			return r.reader.one(item{dead: DeadLayout, raw: raw})
 		}
 	}
-	r := mapReader{m: m, c: &c}
+	r.reason = ""
 	rec := r.record()
 	if r.reason != "" {
 		rec.clear()
-		return []item{{dead: r.reason, raw: raw}}
+		return r.reader.one(item{dead: r.reason, raw: raw})
 	}
-	return []item{{rec: rec, raw: raw}}
+	return r.reader.one(item{rec: rec, raw: raw})
 }

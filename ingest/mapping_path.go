@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"tailgate/internal/jsonscan"
 )
 
 // step is one step of a path: a key of an object, an index of a list (−1 = last), or all of a list.
@@ -130,7 +132,7 @@ func (c *capture) clear() {
 }
 
 // walk takes the values that t asks for out of raw, which is valid JSON. Of a repeated key the last one wins.
-func (t *pathTree) walk(raw []byte, c *capture) {
+func (t *pathTree) walk(r *reader, raw []byte, c *capture) {
 	raw = trimJSON(raw)
 	for _, s := range t.slots {
 		c.values[s] = raw
@@ -143,22 +145,22 @@ func (t *pathTree) walk(raw []byte, c *capture) {
 		if t.keys != nil {
 			eachMember(raw, func(key, value []byte) {
 				if next := t.keys[string(key)]; next != nil {
-					next.walk(value, c)
+					next.walk(r, value, c)
 				}
 			})
 		}
 	case '[':
-		t.walkList(raw, c)
+		t.walkList(r, raw, c)
 	case '"':
-		inner := unquote(raw[1 : len(raw)-1])
+		inner := r.unquoted(raw)
 		c.inner = append(c.inner, inner)
-		if trimmed := trimJSON(inner); len(trimmed) > 0 && (trimmed[0] == '{' || trimmed[0] == '[') && json.Valid(trimmed) {
-			(&pathTree{keys: t.keys, index: t.index}).walk(trimmed, c)
+		if trimmed := trimJSON(inner); len(trimmed) > 0 && (trimmed[0] == '{' || trimmed[0] == '[') && jsonscan.Valid(trimmed) {
+			(&pathTree{keys: t.keys, index: t.index}).walk(r, trimmed, c)
 		}
 	}
 }
 
-func (t *pathTree) walkList(raw []byte, c *capture) {
+func (t *pathTree) walkList(r *reader, raw []byte, c *capture) {
 	if t.index == nil {
 		return
 	}
@@ -166,12 +168,12 @@ func (t *pathTree) walkList(raw []byte, c *capture) {
 	var last []byte
 	eachElement(raw, func(value []byte) {
 		if next := t.index[n]; next != nil {
-			next.walk(value, c)
+			next.walk(r, value, c)
 		}
 		n, last = n+1, value
 	})
 	if next := t.index[-1]; next != nil && last != nil {
-		next.walk(last, c)
+		next.walk(r, last, c)
 	}
 }
 
@@ -215,7 +217,7 @@ func trimJSON(raw []byte) []byte { return bytes.Trim(raw, " \t\r\n") }
 // eachMember visits the members of a valid JSON object. The key is unquoted.
 func eachMember(obj []byte, visit func(key, value []byte)) {
 	for i := skipSpace(obj, 1); i < len(obj) && obj[i] != '}'; {
-		end := skipValue(obj, i)
+		end := skipString(obj, i)
 		key := obj[i+1 : end-1]
 		if bytes.IndexByte(key, '\\') >= 0 {
 			key = unquote(key)
@@ -251,6 +253,9 @@ func skipSpace(b []byte, i int) int {
 
 // skipValue returns the end of the value that begins at b[i], in valid JSON.
 func skipValue(b []byte, i int) int {
+	if end := jsonscan.End(b, i); end >= 0 {
+		return end
+	}
 	switch b[i] {
 	case '"':
 		return skipString(b, i)
@@ -276,7 +281,7 @@ func skipValue(b []byte, i int) int {
 	return i
 }
 
-// skipString returns the end of the string whose quote is at b[i].
+// skipString returns the end of the string whose quote is at b[i], in valid JSON.
 func skipString(b []byte, i int) int {
 	for i++; i < len(b); i++ {
 		n := bytes.IndexByte(b[i:], '"')

@@ -1,19 +1,23 @@
 package ingest
 
 import (
+	"bytes"
 	"encoding/json"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
+	"tailgate/internal/jsonscan"
 	"tailgate/schemas"
 )
 
 // mapReader makes the record of one capture. The first fault stays in reason.
 type mapReader struct {
 	m      *Mapping
+	reader *reader
 	c      *capture
 	reason string
 }
@@ -50,17 +54,26 @@ func (r *mapReader) raw(name string) json.RawMessage {
 // spelling is a scalar as the log spells it, without quotes.
 func spelling(raw json.RawMessage) string {
 	if isString(raw) {
+		if bytes.IndexByte(raw, '\\') < 0 && utf8.Valid(raw) {
+			return string(raw[1 : len(raw)-1])
+		}
 		return string(unquote(raw[1 : len(raw)-1]))
 	}
 	return string(raw)
 }
 
+// label copies a string or a number; the captured values are cleared.
 func (r *mapReader) label(name string) []byte {
-	var l label
-	if raw := r.raw(name); raw != nil && l.UnmarshalJSON(raw) != nil {
+	raw := r.raw(name)
+	switch {
+	case len(raw) >= 2 && raw[0] == '"':
+		return r.reader.unquoted(raw)
+	case len(raw) > 0 && (raw[0] == '-' || isDigit(raw[0])):
+		return r.reader.keep(raw)
+	case len(raw) > 0 && (raw[0] == '{' || raw[0] == '['):
 		r.fail(DeadBadField)
 	}
-	return l
+	return nil
 }
 
 func (r *mapReader) number(name string) number {
@@ -147,11 +160,10 @@ func unixTime(l []byte, unit string) (time.Time, bool) {
 
 // record makes the record; it is not to be used when there is a reason.
 func (r *mapReader) record() *record {
-	rec := &record{
-		requestID: r.label("request_id"), parent: r.label("parent_request_id"), session: r.label("session"),
-		tenant: r.label("tenant"), clock: r.label("clock"), route: r.label("route"),
-		tags: readTags(r.raw("tags")), probe: r.is("is_probe"),
-	}
+	rec := r.reader.record()
+	rec.requestID, rec.parent, rec.session = r.label("request_id"), r.label("parent_request_id"), r.label("session")
+	rec.tenant, rec.clock, rec.route = r.label("tenant"), r.label("clock"), r.label("route")
+	rec.tags, rec.probe = readTags(r.raw("tags")), r.is("is_probe")
 	r.times(rec)
 	body, answer, response := r.content(rec)
 	served := r.label("served_model")
@@ -218,17 +230,12 @@ func (r *mapReader) times(rec *record) {
 
 // content reads the prompt from a whole request body or from fields of their own, and the answer.
 func (r *mapReader) content(rec *record) (body requestBody, answer answerState, response responseBody) {
-	request := r.raw("request")
-	cut := isCut(request, r.m.bodyLimit)
-	if cut {
-		request = nil // nothing of it can be trusted to be whole
-	}
-	body, err := readRequestBody(request)
+	body, cut, err := r.body(r.raw("request"))
 	if err == nil {
 		cut = r.overlay(&body) || cut
 	}
 	if err == nil {
-		err = body.appendTo(&rec.prompt)
+		err = body.appendTo(r.reader, &rec.prompt)
 	}
 	if err != nil {
 		r.fail(DeadBadField)
@@ -241,40 +248,46 @@ func (r *mapReader) content(rec *record) (body requestBody, answer answerState, 
 	if state := string(r.label("prompt_state")); state != "" && state != schemas.PromptFull {
 		rec.prompt.State, rec.prompt.Intact = state, 0
 	}
-	response, answer = readResponseBody(r.raw("response"))
+	response, answer = r.reader.responseBody(r.raw("response"))
 	rec.answer = answer.text
 	return body, answer, response
 }
 
-// isCut tells whether a request body in a string is as long as the gateway's limit (0 = none), or no JSON any
-// more.
-func isCut(raw json.RawMessage, limit int) bool {
+// body reads a request's body. cut tells that it came in a string which is as long as the gateway's limit or no
+// JSON any more: nothing of it can be trusted to be whole.
+func (r *mapReader) body(raw json.RawMessage) (body requestBody, cut bool, err error) {
 	if !isString(raw) {
-		return false
+		body, err = r.reader.requestBody(raw)
+		return body, false, err
 	}
-	inner := unquote(raw[1 : len(raw)-1])
-	defer clear(inner)
-	return limit > 0 && len(inner) >= limit || !json.Valid(inner)
+	inner, limit := r.reader.unquoted(raw), r.m.bodyLimit
+	if limit > 0 && len(inner) >= limit || !jsonscan.Valid(inner) {
+		clear(inner)
+		return body, true, nil
+	}
+	body, err = r.reader.requestObject(trimJSON(inner), inner)
+	return body, false, err
 }
 
 // overlay puts fields of their own into the request body. cut tells that one of them is the rest of a JSON value.
 func (r *mapReader) overlay(body *requestBody) (cut bool) {
-	for name, to := range map[string]*json.RawMessage{
-		"messages": &body.Messages, "prompt": &body.Prompt, "system": &body.System, "tools": &body.Tools,
-	} {
-		raw := r.raw(name)
+	for _, f := range [...]struct {
+		name string
+		to   *json.RawMessage
+	}{{"messages", &body.Messages}, {"prompt", &body.Prompt}, {"system", &body.System}, {"tools", &body.Tools}} {
+		raw := r.raw(f.name)
 		if raw == nil {
 			continue
 		}
-		var inner json.RawMessage
-		if unwrapJSON(raw, &inner) != nil || inner == nil {
+		inner, ok := r.reader.inner(raw)
+		if !ok || len(inner) == 0 {
 			if text := spelling(raw); strings.HasPrefix(text, "[{") || strings.HasPrefix(text, `{"`) {
 				cut = true
 				continue
 			}
-			inner = slices.Clone(raw) // a plain text
+			inner = raw // a plain text
 		}
-		*to = inner
+		*f.to = inner
 	}
 	return cut
 }
@@ -306,13 +319,16 @@ func (r *mapReader) outcome(rec *record) {
 // usage takes the counts from fields of their own, and what they do not tell from the response body.
 func (r *mapReader) usage(response responseBody) usage {
 	u := response.Usage.counts(schemas.TokensProvider)
-	for name, to := range map[string]*number{
-		"input_tokens": &u.in, "output_tokens": &u.out, "cached_tokens": &u.cached,
-		"cache_write_tokens": &u.cacheWrite, "reasoning_tokens": &u.reasoning,
+	for _, f := range [...]struct {
+		name string
+		to   *number
+	}{
+		{"input_tokens", &u.in}, {"output_tokens", &u.out}, {"cached_tokens", &u.cached},
+		{"cache_write_tokens", &u.cacheWrite}, {"reasoning_tokens", &u.reasoning},
 	} {
-		if n := r.number(name); n.set {
-			*to = n
-			if name == "input_tokens" {
+		if n := r.number(f.name); n.set {
+			*f.to = n
+			if f.name == "input_tokens" {
 				u.excludesCache = false
 			}
 		}
