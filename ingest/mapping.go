@@ -17,7 +17,7 @@ type Mapping struct {
 	expect  []int  // slots that a record of this layout fills
 	paths   pathTree
 	slots   int
-	fields  map[string]*mapField
+	fields  [mapFields]*mapField
 
 	inputExcludesCache   bool
 	estimateWithoutInput bool
@@ -32,16 +32,114 @@ type mapField struct {
 	slots      []int // the first that holds something wins
 	constant   json.RawMessage
 	unit       string
-	resolution int64 // of a time, in µs; 0 = as written
+	seconds    float64 // of one unit
+	resolution int64   // of a time, in µs; 0 = as written
 	enum       []mapEnum
 	absent     []string // spellings that stand for nothing
 	source     string   // of a token count
 }
 
-// mapEnum replaces a value that matches a pattern.
+// mapEnum replaces a value that matches a pattern, in which a * stands for anything.
 type mapEnum struct {
 	pattern string
+	star    bool
 	value   json.RawMessage
+}
+
+func (e *mapEnum) matches(spelled []byte) bool {
+	if !e.star {
+		return string(spelled) == e.pattern
+	}
+	return matchStar(e.pattern, string(spelled))
+}
+
+// mapName is a field of the canonical record.
+type mapName int
+
+const (
+	fieldArrivedAt mapName = iota
+	fieldEndedAt
+	fieldDuration
+	fieldTtft
+	fieldFirstTokenAt
+	fieldRequestId
+	fieldParentRequestId
+	fieldAttempt
+	fieldSession
+	fieldTenant
+	fieldClock
+	fieldRoute
+	fieldTags
+	fieldOp
+	fieldStatus
+	fieldHttpStatus
+	fieldError
+	fieldReachedEngine
+	fieldIsProbe
+	fieldCacheHit
+	fieldRateLimited
+	fieldStream
+	fieldSampledFraction
+	fieldModel
+	fieldServedModel
+	fieldAdapter
+	fieldCacheSalt
+	fieldInputTokens
+	fieldOutputTokens
+	fieldCachedTokens
+	fieldCacheWriteTokens
+	fieldReasoningTokens
+	fieldRequest
+	fieldMessages
+	fieldPrompt
+	fieldSystem
+	fieldTools
+	fieldResponse
+	fieldPromptState
+	mapFields
+)
+
+// mapNames are the fields as a mapping file spells them.
+var mapNames = [mapFields]string{
+	fieldArrivedAt:        "arrived_at",
+	fieldEndedAt:          "ended_at",
+	fieldDuration:         "duration",
+	fieldTtft:             "ttft",
+	fieldFirstTokenAt:     "first_token_at",
+	fieldRequestId:        "request_id",
+	fieldParentRequestId:  "parent_request_id",
+	fieldAttempt:          "attempt",
+	fieldSession:          "session",
+	fieldTenant:           "tenant",
+	fieldClock:            "clock",
+	fieldRoute:            "route",
+	fieldTags:             "tags",
+	fieldOp:               "op",
+	fieldStatus:           "status",
+	fieldHttpStatus:       "http_status",
+	fieldError:            "error",
+	fieldReachedEngine:    "reached_engine",
+	fieldIsProbe:          "is_probe",
+	fieldCacheHit:         "cache_hit",
+	fieldRateLimited:      "rate_limited",
+	fieldStream:           "stream",
+	fieldSampledFraction:  "sampled_fraction",
+	fieldModel:            "model",
+	fieldServedModel:      "served_model",
+	fieldAdapter:          "adapter",
+	fieldCacheSalt:        "cache_salt",
+	fieldInputTokens:      "input_tokens",
+	fieldOutputTokens:     "output_tokens",
+	fieldCachedTokens:     "cached_tokens",
+	fieldCacheWriteTokens: "cache_write_tokens",
+	fieldReasoningTokens:  "reasoning_tokens",
+	fieldRequest:          "request",
+	fieldMessages:         "messages",
+	fieldPrompt:           "prompt",
+	fieldSystem:           "system",
+	fieldTools:            "tools",
+	fieldResponse:         "response",
+	fieldPromptState:      "prompt_state",
 }
 
 //go:embed mappings/*.yaml

@@ -88,8 +88,23 @@ func parseIndex(s string) (st step, rest string, err error) {
 // pathTree holds all paths of a mapping, so that one pass over a record finds them all.
 type pathTree struct {
 	slots []int // captures of a path that ends here
-	keys  map[string]*pathTree
+	keys  []pathKey
 	index map[int]*pathTree
+}
+
+type pathKey struct {
+	key  string
+	next *pathTree
+}
+
+// under returns what follows a key, nil when no path has it.
+func under[T string | []byte](t *pathTree, key T) *pathTree {
+	for i := range t.keys {
+		if k := &t.keys[i]; k.key == string(key) {
+			return k.next
+		}
+	}
+	return nil
 }
 
 // add makes the path fill a slot. Paths have no [*].
@@ -97,12 +112,9 @@ func (t *pathTree) add(steps []step, slot int) {
 	for _, s := range steps {
 		var next *pathTree
 		if s.kind == stepKey {
-			if t.keys == nil {
-				t.keys = map[string]*pathTree{}
-			}
-			if next = t.keys[s.key]; next == nil {
+			if next = under(t, s.key); next == nil {
 				next = &pathTree{}
-				t.keys[s.key] = next
+				t.keys = append(t.keys, pathKey{s.key, next})
 			}
 		} else {
 			if t.index == nil {
@@ -133,48 +145,80 @@ func (c *capture) clear() {
 
 // walk takes the values that t asks for out of raw, which is valid JSON. Of a repeated key the last one wins.
 func (t *pathTree) walk(r *reader, raw []byte, c *capture) {
-	raw = trimJSON(raw)
-	for _, s := range t.slots {
-		c.values[s] = raw
-	}
-	if len(raw) == 0 || t.keys == nil && t.index == nil {
-		return
-	}
-	switch raw[0] {
-	case '{':
-		if t.keys != nil {
-			eachMember(raw, func(key, value []byte) {
-				if next := t.keys[string(key)]; next != nil {
-					next.walk(r, value, c)
-				}
-			})
-		}
-	case '[':
-		t.walkList(r, raw, c)
-	case '"':
-		inner := r.unquoted(raw)
-		c.inner = append(c.inner, inner)
-		if trimmed := trimJSON(inner); len(trimmed) > 0 && (trimmed[0] == '{' || trimmed[0] == '[') && jsonscan.Valid(trimmed) {
-			(&pathTree{keys: t.keys, index: t.index}).walk(r, trimmed, c)
-		}
+	if i := skipSpace(raw, 0); i < len(raw) {
+		t.walkAt(r, raw, i, c)
 	}
 }
 
-func (t *pathTree) walkList(r *reader, raw []byte, c *capture) {
-	if t.index == nil {
-		return
-	}
-	n := 0
-	var last []byte
-	eachElement(raw, func(value []byte) {
-		if next := t.index[n]; next != nil {
-			next.walk(r, value, c)
+// walkAt is walk for the value that begins at b[i]; it returns where it ends.
+func (t *pathTree) walkAt(r *reader, b []byte, i int, c *capture) (end int) {
+	switch {
+	case b[i] == '{' && t.keys != nil:
+		end = t.walkObject(r, b, i, c)
+	case b[i] == '[' && t.index != nil:
+		end = t.walkList(r, b, i, c)
+	default:
+		end = skipValue(b, i)
+		if b[i] == '"' && (t.keys != nil || t.index != nil) {
+			t.walkString(r, b[i:end], c)
 		}
-		n, last = n+1, value
-	})
-	if next := t.index[-1]; next != nil && last != nil {
-		next.walk(r, last, c)
 	}
+	for _, s := range t.slots {
+		c.values[s] = b[i:end]
+	}
+	return end
+}
+
+func (t *pathTree) walkObject(r *reader, b []byte, i int, c *capture) (end int) {
+	for i = skipSpace(b, i+1); i < len(b) && b[i] != '}'; {
+		end := skipString(b, i)
+		key := b[i+1 : end-1]
+		if bytes.IndexByte(key, '\\') >= 0 {
+			key = unquote(key)
+		}
+		i = skipSpace(b, skipSpace(b, end)+1) // behind the colon
+		if next := under(t, key); next != nil {
+			i = next.walkAt(r, b, i, c)
+		} else {
+			i = skipValue(b, i)
+		}
+		i = skipComma(b, i)
+	}
+	return min(i+1, len(b))
+}
+
+func (t *pathTree) walkList(r *reader, b []byte, i int, c *capture) (end int) {
+	n, last := 0, 0
+	for i = skipSpace(b, i+1); i < len(b) && b[i] != ']'; n++ {
+		last = i
+		if next := t.index[n]; next != nil {
+			i = next.walkAt(r, b, i, c)
+		} else {
+			i = skipValue(b, i)
+		}
+		i = skipComma(b, i)
+	}
+	if next := t.index[-1]; next != nil && n > 0 {
+		next.walkAt(r, b, last, c)
+	}
+	return min(i+1, len(b))
+}
+
+// walkString enters a string that holds JSON.
+func (t *pathTree) walkString(r *reader, raw []byte, c *capture) {
+	inner := r.unquoted(raw)
+	c.inner = append(c.inner, inner)
+	if trimmed := trimJSON(inner); len(trimmed) > 0 && (trimmed[0] == '{' || trimmed[0] == '[') && jsonscan.Valid(trimmed) {
+		(&pathTree{keys: t.keys, index: t.index}).walkAt(r, trimmed, 0, c)
+	}
+}
+
+// skipComma returns where the next element begins, or where the object or list closes.
+func skipComma(b []byte, i int) int {
+	if i = skipSpace(b, i); i < len(b) && b[i] == ',' {
+		i = skipSpace(b, i+1)
+	}
+	return i
 }
 
 // unfold returns the values that a path with [*] leads to, each a record of its own. Strings that hold JSON
@@ -225,10 +269,7 @@ func eachMember(obj []byte, visit func(key, value []byte)) {
 		i = skipSpace(obj, skipSpace(obj, end)+1) // behind the colon
 		end = skipValue(obj, i)
 		visit(key, obj[i:end])
-		i = skipSpace(obj, end)
-		if i < len(obj) && obj[i] == ',' {
-			i = skipSpace(obj, i+1)
-		}
+		i = skipComma(obj, end)
 	}
 }
 
@@ -237,10 +278,7 @@ func eachElement(list []byte, visit func(value []byte)) {
 	for i := skipSpace(list, 1); i < len(list) && list[i] != ']'; {
 		end := skipValue(list, i)
 		visit(list[i:end])
-		i = skipSpace(list, end)
-		if i < len(list) && list[i] == ',' {
-			i = skipSpace(list, i+1)
-		}
+		i = skipComma(list, end)
 	}
 }
 

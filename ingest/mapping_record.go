@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -29,22 +28,29 @@ func (r *mapReader) fail(reason string) {
 }
 
 // raw returns the value of a field, nil when the record does not tell.
-func (r *mapReader) raw(name string) json.RawMessage {
+func (r *mapReader) raw(name mapName) json.RawMessage {
 	f := r.m.fields[name]
 	if f == nil {
 		return nil
 	}
 	for _, s := range f.slots {
 		v := r.c.values[s]
-		if !present(v) || string(v) == `""` || f.absent != nil && slices.Contains(f.absent, spelling(v)) {
+		if !present(v) || string(v) == `""` {
+			continue
+		}
+		if f.enum == nil && f.absent == nil {
+			return v
+		}
+		spelled := spelling(v)
+		if slices.ContainsFunc(f.absent, func(a string) bool { return a == string(spelled) }) {
 			continue
 		}
 		if f.enum == nil {
 			return v
 		}
-		for _, e := range f.enum {
-			if matchStar(e.pattern, spelling(v)) {
-				return e.value
+		for i := range f.enum {
+			if f.enum[i].matches(spelled) {
+				return f.enum[i].value
 			}
 		}
 	}
@@ -52,18 +58,18 @@ func (r *mapReader) raw(name string) json.RawMessage {
 }
 
 // spelling is a scalar as the log spells it, without quotes.
-func spelling(raw json.RawMessage) string {
-	if isString(raw) {
-		if bytes.IndexByte(raw, '\\') < 0 && utf8.Valid(raw) {
-			return string(raw[1 : len(raw)-1])
-		}
-		return string(unquote(raw[1 : len(raw)-1]))
+func spelling(raw json.RawMessage) []byte {
+	switch {
+	case !isString(raw):
+		return raw
+	case bytes.IndexByte(raw, '\\') < 0 && utf8.Valid(raw):
+		return raw[1 : len(raw)-1]
 	}
-	return string(raw)
+	return unquote(raw[1 : len(raw)-1])
 }
 
 // label copies a string or a number; the captured values are cleared.
-func (r *mapReader) label(name string) []byte {
+func (r *mapReader) label(name mapName) []byte {
 	raw := r.raw(name)
 	switch {
 	case len(raw) >= 2 && raw[0] == '"':
@@ -76,7 +82,7 @@ func (r *mapReader) label(name string) []byte {
 	return nil
 }
 
-func (r *mapReader) number(name string) number {
+func (r *mapReader) number(name mapName) number {
 	var n number
 	if raw := r.raw(name); raw != nil && n.UnmarshalJSON(raw) != nil {
 		r.fail(DeadBadField)
@@ -84,7 +90,7 @@ func (r *mapReader) number(name string) number {
 	return n
 }
 
-func (r *mapReader) flag(name string) *bool {
+func (r *mapReader) flag(name mapName) *bool {
 	var f flag
 	if raw := r.raw(name); raw != nil {
 		_ = f.UnmarshalJSON(raw)
@@ -95,7 +101,7 @@ func (r *mapReader) flag(name string) *bool {
 	return f.v
 }
 
-func (r *mapReader) is(name string) bool {
+func (r *mapReader) is(name mapName) bool {
 	v := r.flag(name)
 	return v != nil && *v
 }
@@ -104,12 +110,12 @@ func (r *mapReader) is(name string) bool {
 var unitSeconds = map[string]float64{"s": 1, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 
 // duration reads a span of time in its field's unit.
-func (r *mapReader) duration(name string) *time.Duration {
+func (r *mapReader) duration(name mapName) *time.Duration {
 	n := r.number(name)
 	if !n.set {
 		return nil
 	}
-	s := n.v * unitSeconds[r.m.fields[name].unit]
+	s := n.v * r.m.fields[name].seconds
 	if s < 0 || s > math.MaxInt32 {
 		r.fail(DeadBadField)
 		return nil
@@ -118,7 +124,7 @@ func (r *mapReader) duration(name string) *time.Duration {
 }
 
 // time reads a moment in its field's unit, and how fine it is.
-func (r *mapReader) time(name string) (t time.Time, resolution int64, set bool) {
+func (r *mapReader) time(name mapName) (t time.Time, resolution int64, set bool) {
 	l := r.label(name)
 	if len(l) == 0 {
 		return time.Time{}, 0, false
@@ -161,30 +167,31 @@ func unixTime(l []byte, unit string) (time.Time, bool) {
 // record makes the record; it is not to be used when there is a reason.
 func (r *mapReader) record() *record {
 	rec := r.reader.record()
-	rec.requestID, rec.parent, rec.session = r.label("request_id"), r.label("parent_request_id"), r.label("session")
-	rec.tenant, rec.clock, rec.route = r.label("tenant"), r.label("clock"), r.label("route")
-	rec.tags, rec.probe = readTags(r.raw("tags")), r.is("is_probe")
+	rec.requestID, rec.parent, rec.session = r.label(fieldRequestId), r.label(fieldParentRequestId), r.label(fieldSession)
+	rec.tenant, rec.clock, rec.route = r.label(fieldTenant), r.label(fieldClock), r.label(fieldRoute)
+	rec.tags, rec.probe = readTags(r.raw(fieldTags)), r.is(fieldIsProbe)
 	r.times(rec)
 	body, answer, response := r.content(rec)
-	served := r.label("served_model")
-	rec.model = string(firstOf(r.label("model"), body.Model, served, response.Model))
-	rec.prompt.Model = string(firstOf(served, response.Model, []byte(rec.model)))
-	rec.prompt.Adapter = string(r.label("adapter"))
-	rec.prompt.CacheSalt = string(firstOf(r.label("cache_salt"), body.CacheSalt))
-	if rec.stream = r.flag("stream"); rec.stream == nil && present(r.raw("request")) {
+	served := r.label(fieldServedModel)
+	asked := firstOf(r.label(fieldModel), body.Model, served, response.Model)
+	rec.model = r.reader.names.text(asked)
+	rec.prompt.Model = r.reader.names.text(firstOf(served, response.Model, asked))
+	rec.prompt.Adapter = r.reader.names.text(r.label(fieldAdapter))
+	rec.prompt.CacheSalt = r.reader.names.text(firstOf(r.label(fieldCacheSalt), body.CacheSalt))
+	if rec.stream = r.flag(fieldStream); rec.stream == nil && present(r.raw(fieldRequest)) {
 		rec.stream = body.Stream.v
 	}
-	rec.op = string(r.label("op"))
+	rec.op = r.reader.names.text(r.label(fieldOp))
 	if rec.op == "" {
 		rec.op = body.op(rec.route)
 	}
-	if n, ok, err := r.number("attempt").tokens(); ok || err != nil {
+	if n, ok, err := r.number(fieldAttempt).tokens(); ok || err != nil {
 		rec.attempt = int32(n)
 		if err != nil {
 			r.fail(DeadBadField)
 		}
 	}
-	if n := r.number("sampled_fraction"); n.set {
+	if n := r.number(fieldSampledFraction); n.set {
 		rec.sampled = n.v
 		if !(n.v > 0 && n.v <= 1) {
 			r.fail(DeadBadField)
@@ -202,13 +209,13 @@ func (r *mapReader) record() *record {
 
 // times takes the arrival from its own field, or from the end and the duration.
 func (r *mapReader) times(rec *record) {
-	rec.duration = r.duration("duration")
-	start, resolution, started := r.time("arrived_at")
-	end, endResolution, ended := r.time("ended_at")
+	rec.duration = r.duration(fieldDuration)
+	start, resolution, started := r.time(fieldArrivedAt)
+	end, endResolution, ended := r.time(fieldEndedAt)
 	switch {
 	case started:
 		if ended && rec.duration == nil && !end.Before(start) {
-			rec.duration = new(end.Sub(start))
+			rec.setDuration(end.Sub(start))
 		}
 	case ended && rec.duration != nil:
 		start, resolution, rec.quality = end.Add(-*rec.duration), endResolution, schemas.TimeEndMinusDur
@@ -218,9 +225,9 @@ func (r *mapReader) times(rec *record) {
 		r.fail(DeadMissingTime)
 	}
 	rec.arrived, rec.resolutionUs = start, resolution
-	if rec.ttft = r.duration("ttft"); rec.ttft == nil {
-		if first, _, ok := r.time("first_token_at"); ok && first.After(start) {
-			rec.ttft = new(first.Sub(start))
+	if rec.ttft = r.duration(fieldTtft); rec.ttft == nil {
+		if first, _, ok := r.time(fieldFirstTokenAt); ok && first.After(start) {
+			rec.setTTFT(first.Sub(start))
 		}
 	}
 	if rec.ttft != nil && *rec.ttft == 0 {
@@ -230,7 +237,7 @@ func (r *mapReader) times(rec *record) {
 
 // content reads the prompt from a whole request body or from fields of their own, and the answer.
 func (r *mapReader) content(rec *record) (body requestBody, answer answerState, response responseBody) {
-	body, cut, err := r.body(r.raw("request"))
+	body, cut, err := r.body(r.raw(fieldRequest))
 	if err == nil {
 		cut = r.overlay(&body) || cut
 	}
@@ -245,10 +252,10 @@ func (r *mapReader) content(rec *record) (body requestBody, answer answerState, 
 	if len(rec.prompt.Messages) == 0 && cut {
 		rec.prompt.State = schemas.PromptTruncated
 	}
-	if state := string(r.label("prompt_state")); state != "" && state != schemas.PromptFull {
+	if state := string(r.label(fieldPromptState)); state != "" && state != schemas.PromptFull {
 		rec.prompt.State, rec.prompt.Intact = state, 0
 	}
-	response, answer = r.reader.responseBody(r.raw("response"))
+	response, answer = r.reader.responseBody(r.raw(fieldResponse))
 	rec.answer = answer.text
 	return body, answer, response
 }
@@ -272,16 +279,16 @@ func (r *mapReader) body(raw json.RawMessage) (body requestBody, cut bool, err e
 // overlay puts fields of their own into the request body. cut tells that one of them is the rest of a JSON value.
 func (r *mapReader) overlay(body *requestBody) (cut bool) {
 	for _, f := range [...]struct {
-		name string
+		name mapName
 		to   *json.RawMessage
-	}{{"messages", &body.Messages}, {"prompt", &body.Prompt}, {"system", &body.System}, {"tools", &body.Tools}} {
+	}{{fieldMessages, &body.Messages}, {fieldPrompt, &body.Prompt}, {fieldSystem, &body.System}, {fieldTools, &body.Tools}} {
 		raw := r.raw(f.name)
 		if raw == nil {
 			continue
 		}
 		inner, ok := r.reader.inner(raw)
 		if !ok || len(inner) == 0 {
-			if text := spelling(raw); strings.HasPrefix(text, "[{") || strings.HasPrefix(text, `{"`) {
+			if text := spelling(raw); bytes.HasPrefix(text, []byte("[{")) || bytes.HasPrefix(text, []byte(`{"`)) {
 				cut = true
 				continue
 			}
@@ -293,24 +300,24 @@ func (r *mapReader) overlay(body *requestBody) (cut bool) {
 }
 
 func (r *mapReader) outcome(rec *record) {
-	code := httpCode(r.label("http_status"))
-	settleOutcome(rec, code, r.label("error"), false)
-	if code == 0 && rec.status == schemas.StatusOK && r.m.fields["http_status"] != nil {
+	code := httpCode(r.label(fieldHttpStatus))
+	settleOutcome(rec, code, r.label(fieldError), false)
+	if code == 0 && rec.status == schemas.StatusOK && r.m.fields[fieldHttpStatus] != nil {
 		rec.status = schemas.StatusUnknown
 	}
-	if status := string(r.label("status")); status != "" {
+	if status := r.reader.names.text(r.label(fieldStatus)); status != "" {
 		rec.status = status
 		rec.reached = !slices.Contains([]string{
 			schemas.StatusCacheHit, schemas.StatusRateLimited, schemas.StatusBlocked, schemas.StatusClientError,
 		}, status)
 	}
-	if r.is("rate_limited") {
+	if r.is(fieldRateLimited) {
 		rec.status, rec.reached = schemas.StatusRateLimited, false
 	}
-	if r.is("cache_hit") {
+	if r.is(fieldCacheHit) {
 		rec.status, rec.reached = schemas.StatusCacheHit, false
 	}
-	if reached := r.flag("reached_engine"); reached != nil {
+	if reached := r.flag(fieldReachedEngine); reached != nil {
 		rec.reached = *reached
 	}
 	rec.reached = rec.reached && !rec.probe
@@ -320,24 +327,24 @@ func (r *mapReader) outcome(rec *record) {
 func (r *mapReader) usage(response responseBody) usage {
 	u := response.Usage.counts(schemas.TokensProvider)
 	for _, f := range [...]struct {
-		name string
+		name mapName
 		to   *number
 	}{
-		{"input_tokens", &u.in}, {"output_tokens", &u.out}, {"cached_tokens", &u.cached},
-		{"cache_write_tokens", &u.cacheWrite}, {"reasoning_tokens", &u.reasoning},
+		{fieldInputTokens, &u.in}, {fieldOutputTokens, &u.out}, {fieldCachedTokens, &u.cached},
+		{fieldCacheWriteTokens, &u.cacheWrite}, {fieldReasoningTokens, &u.reasoning},
 	} {
 		if n := r.number(f.name); n.set {
 			*f.to = n
-			if f.name == "input_tokens" {
+			if f.name == fieldInputTokens {
 				u.excludesCache = false
 			}
 		}
 	}
 	u.excludesCache = u.excludesCache || r.m.inputExcludesCache
-	if f := r.m.fields["input_tokens"]; f != nil && f.source != "" {
+	if f := r.m.fields[fieldInputTokens]; f != nil && f.source != "" {
 		u.source = f.source
 	}
-	if f := r.m.fields["output_tokens"]; f != nil {
+	if f := r.m.fields[fieldOutputTokens]; f != nil {
 		u.outSource = f.source
 	}
 	if r.m.estimateWithoutInput && u.in.v == 0 {
