@@ -110,17 +110,17 @@ func (r *mapReader) is(name mapName) bool {
 var unitSeconds = map[string]float64{"s": 1, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 
 // duration reads a span of time in its field's unit.
-func (r *mapReader) duration(name mapName) *time.Duration {
+func (r *mapReader) duration(name mapName) (d time.Duration, set bool) {
 	n := r.number(name)
 	if !n.set {
-		return nil
+		return 0, false
 	}
 	s := n.v * r.m.fields[name].seconds
 	if s < 0 || s > math.MaxInt32 {
 		r.fail(DeadBadField)
-		return nil
+		return 0, false
 	}
-	return new(time.Duration(math.Round(s * 1e9)))
+	return time.Duration(math.Round(s * 1e9)), true
 }
 
 // time reads a moment in its field's unit, and how fine it is.
@@ -169,7 +169,7 @@ func (r *mapReader) record() *record {
 	rec := r.reader.record()
 	rec.requestID, rec.parent, rec.session = r.label(fieldRequestId), r.label(fieldParentRequestId), r.label(fieldSession)
 	rec.tenant, rec.clock, rec.route = r.label(fieldTenant), r.label(fieldClock), r.label(fieldRoute)
-	rec.tags, rec.probe = readTags(r.raw(fieldTags)), r.is(fieldIsProbe)
+	rec.tags, rec.probe = r.reader.tags(rec.tags, r.raw(fieldTags)), r.is(fieldIsProbe)
 	r.times(rec)
 	body, answer, response := r.content(rec)
 	served := r.label(fieldServedModel)
@@ -209,7 +209,9 @@ func (r *mapReader) record() *record {
 
 // times takes the arrival from its own field, or from the end and the duration.
 func (r *mapReader) times(rec *record) {
-	rec.duration = r.duration(fieldDuration)
+	if d, ok := r.duration(fieldDuration); ok {
+		rec.setDuration(d)
+	}
 	start, resolution, started := r.time(fieldArrivedAt)
 	end, endResolution, ended := r.time(fieldEndedAt)
 	switch {
@@ -225,13 +227,12 @@ func (r *mapReader) times(rec *record) {
 		r.fail(DeadMissingTime)
 	}
 	rec.arrived, rec.resolutionUs = start, resolution
-	if rec.ttft = r.duration(fieldTtft); rec.ttft == nil {
-		if first, _, ok := r.time(fieldFirstTokenAt); ok && first.After(start) {
-			rec.setTTFT(first.Sub(start))
+	if d, ok := r.duration(fieldTtft); ok {
+		if d > 0 {
+			rec.setTTFT(d)
 		}
-	}
-	if rec.ttft != nil && *rec.ttft == 0 {
-		rec.ttft = nil
+	} else if first, _, ok := r.time(fieldFirstTokenAt); ok && first.After(start) {
+		rec.setTTFT(first.Sub(start))
 	}
 }
 
@@ -264,7 +265,7 @@ func (r *mapReader) content(rec *record) (body requestBody, answer answerState, 
 // JSON any more: nothing of it can be trusted to be whole.
 func (r *mapReader) body(raw json.RawMessage) (body requestBody, cut bool, err error) {
 	if !isString(raw) {
-		body, err = r.reader.requestBody(raw)
+		body, err = r.reader.requestObject(raw, nil)
 		return body, false, err
 	}
 	inner, limit := r.reader.unquoted(raw), r.m.bodyLimit
@@ -278,24 +279,23 @@ func (r *mapReader) body(raw json.RawMessage) (body requestBody, cut bool, err e
 
 // overlay puts fields of their own into the request body. cut tells that one of them is the rest of a JSON value.
 func (r *mapReader) overlay(body *requestBody) (cut bool) {
-	for _, f := range [...]struct {
-		name mapName
-		to   *json.RawMessage
-	}{{fieldMessages, &body.Messages}, {fieldPrompt, &body.Prompt}, {fieldSystem, &body.System}, {fieldTools, &body.Tools}} {
-		raw := r.raw(f.name)
+	put := func(field json.RawMessage, name mapName) json.RawMessage {
+		raw := r.raw(name)
 		if raw == nil {
-			continue
+			return field
 		}
 		inner, ok := r.reader.inner(raw)
-		if !ok || len(inner) == 0 {
-			if text := spelling(raw); bytes.HasPrefix(text, []byte("[{")) || bytes.HasPrefix(text, []byte(`{"`)) {
-				cut = true
-				continue
-			}
-			inner = raw // a plain text
+		if ok && len(inner) > 0 {
+			return inner
 		}
-		*f.to = inner
+		if text := spelling(raw); bytes.HasPrefix(text, []byte("[{")) || bytes.HasPrefix(text, []byte(`{"`)) {
+			cut = true
+			return field
+		}
+		return raw // a plain text
 	}
+	body.Messages, body.Prompt = put(body.Messages, fieldMessages), put(body.Prompt, fieldPrompt)
+	body.System, body.Tools = put(body.System, fieldSystem), put(body.Tools, fieldTools)
 	return cut
 }
 

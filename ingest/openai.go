@@ -121,7 +121,7 @@ func (p *openAIPair) record(r *reader) (rec *record, reason string) {
 	rec = r.record()
 	rec.arrived, rec.resolutionUs, rec.requestID, rec.parent = start, 1, p.ID, p.Parent
 	rec.session, rec.tenant, rec.clock, rec.route = p.Session, p.Tenant, p.Gateway, p.Route
-	rec.tags, rec.probe, rec.op = readTags(p.Tags), p.Probe.is(), body.op(p.Route)
+	rec.tags, rec.probe, rec.op = r.tags(rec.tags, p.Tags), p.Probe.is(), body.op(p.Route)
 	rec.model, rec.answer = r.names.text(firstOf(body.Model, response.Model)), answer.text
 	rec.setStream(body.Stream.is())
 	rec.prompt.Model = r.names.text(firstOf(response.Model, body.Model))

@@ -25,6 +25,9 @@ type reader struct {
 	parts []prompt.Part
 	calls []prompt.ToolCall
 	said  prompt.Prompt // an answer's messages
+
+	asked   requestBody // the last one of a record
+	answers responseBody
 }
 
 // Bounds of what a reader keeps between messages.

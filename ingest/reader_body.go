@@ -47,9 +47,10 @@ func (r *reader) partList(raw json.RawMessage) (list []prompt.Part, err error) {
 	return openAIParts(raw)
 }
 
-// body reads the fields of a request's body, an object; false if it is odd.
-func (r *reader) body(raw json.RawMessage, b *requestBody) bool {
-	return r.try(raw, &r.said, func(r *reader, _ *prompt.Prompt) { r.bodyFields(b) })
+// body reads the fields of a request's body, an object that lies in inner, into r.asked; false if it is odd.
+func (r *reader) body(raw json.RawMessage, inner []byte) bool {
+	r.asked = requestBody{inner: inner}
+	return r.try(raw, &r.said, func(r *reader, _ *prompt.Prompt) { r.bodyFields(&r.asked) })
 }
 
 func (r *reader) bodyFields(b *requestBody) {
@@ -110,11 +111,12 @@ func (r *reader) toolConfig() (tools json.RawMessage) {
 // loggedError stands for any error that an answer's body holds.
 var loggedError = json.RawMessage(`{}`)
 
-// answerBody reads what readResponseBody reads of an object; false if it is odd. Texts are copied.
-func (r *reader) answerBody(raw json.RawMessage, b *responseBody) (answer answerState, ok bool) {
+// answerBody reads what exactResponse reads, into r.answers; false if it is odd. Texts are copied.
+func (r *reader) answerBody(raw json.RawMessage) (answer answerState, ok bool) {
 	r.said.Clear()
+	r.answers = responseBody{}
 	var known bool
-	ok = r.try(raw, &r.said, func(r *reader, p *prompt.Prompt) { known = r.answerFields(b, p) })
+	ok = r.try(raw, &r.said, func(r *reader, p *prompt.Prompt) { known = r.answerFields(&r.answers, p) })
 	if ok && known {
 		answer = r.answer(&r.said)
 	}

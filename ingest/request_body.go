@@ -64,16 +64,21 @@ func (r *reader) requestBody(raw json.RawMessage) (requestBody, error) {
 
 // requestObject reads a valid JSON value that lies in inner, where it came in a string.
 func (r *reader) requestObject(raw json.RawMessage, inner []byte) (requestBody, error) {
-	b := requestBody{inner: inner}
 	switch {
 	case !present(raw):
-		return b, nil
+		return requestBody{inner: inner}, nil
 	case raw[0] != '{':
-		return b, errValue
-	case r.body(raw, &b):
-		return b, nil
+		return requestBody{inner: inner}, errValue
 	}
-	b = requestBody{inner: inner}
+	if r.body(raw, inner) {
+		return r.asked, nil
+	}
+	return exactRequest(r, raw, inner)
+}
+
+// exactRequest is requestObject for an object that may be odd.
+func exactRequest(r *reader, raw json.RawMessage, inner []byte) (requestBody, error) {
+	b := requestBody{inner: inner}
 	var slots [bodySlots]json.RawMessage
 	bodyPaths.walk(r, raw, &capture{values: slots[:]})
 	for i := range slots {
@@ -196,10 +201,15 @@ func (r *reader) responseBody(raw json.RawMessage) (b responseBody, answer answe
 	if len(raw) == 0 || raw[0] != '{' {
 		return b, answer
 	}
-	if answer, ok := r.answerBody(raw, &b); ok {
-		return b, answer
+	if answer, ok := r.answerBody(raw); ok {
+		return r.answers, answer
 	}
-	b = responseBody{}
+	return exactResponse(raw)
+}
+
+// exactResponse is responseBody for an object that may be odd.
+func exactResponse(raw json.RawMessage) (responseBody, answerState) {
+	var b responseBody
 	if json.Unmarshal(raw, &b) != nil {
 		return responseBody{}, answerState{}
 	}
