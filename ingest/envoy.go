@@ -39,6 +39,9 @@ type envoyEntry struct {
 func (r *reader) envoy(raw []byte) []item {
 	var e envoyEntry
 	if !r.try(raw, &r.said, func(r *reader, _ *prompt.Prompt) { r.envoyEntry(&e) }) {
+		if r.unproven {
+			return nil
+		}
 		e = envoyEntry{}
 		if err := json.Unmarshal(raw, &e); err != nil {
 			return r.one(item{dead: DeadBadField, raw: raw})

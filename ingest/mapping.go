@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"tailgate/prompt"
 )
 
 // Mapping says where the fields of the canonical record are in the records of a gateway that has no decoder of
@@ -195,6 +197,9 @@ func (r *mapReader) list(raw []byte) []item {
 			clear(b)
 		}
 	}()
+	if r.reader.unproven {
+		return nil
+	}
 	found := unfold(raw, r.m.records, &inner)
 	if found == nil {
 		return r.reader.one(item{dead: DeadLayout, raw: raw})
@@ -219,7 +224,13 @@ func (r *mapReader) one(raw []byte) []item {
 	clear(c.values)
 	c.inner = c.inner[:0]
 	defer c.clear()
-	r.m.paths.walk(r.reader, raw, c)
+	if !r.reader.try(raw, &r.reader.said, func(rd *reader, _ *prompt.Prompt) { r.m.paths.scan(rd, c) }) {
+		if r.reader.unproven {
+			return nil
+		}
+		clear(c.values)
+		r.m.paths.walk(r.reader, raw, c)
+	}
 	for _, s := range r.m.expect {
 		if c.values[s] == nil {
 			return r.reader.one(item{dead: DeadLayout, raw: raw})

@@ -204,6 +204,37 @@ func (t *pathTree) walkList(r *reader, b []byte, i int, c *capture) (end int) {
 	return min(i+1, len(b))
 }
 
+// scan is walk for the value that r comes to, which may be odd.
+func (t *pathTree) scan(r *reader, c *capture) {
+	s := &r.scan
+	kind := s.Kind()
+	start := s.Pos()
+	switch {
+	case kind == '{' && t.keys != nil:
+		for s.Enter('{'); s.More('}'); {
+			if next := under(t, s.Key()); next != nil {
+				next.scan(r, c)
+			} else {
+				s.Skip()
+			}
+		}
+	case kind == '[' && t.index != nil:
+		if raw := s.Raw(); raw != nil {
+			t.walkList(r, raw, 0, c)
+		}
+	default:
+		raw := s.Raw()
+		if kind == '"' && raw != nil && (t.keys != nil || t.index != nil) {
+			t.walkString(r, raw, c)
+		}
+	}
+	if s.OK() {
+		for _, slot := range t.slots {
+			c.values[slot] = s.Since(start)
+		}
+	}
+}
+
 // walkString enters a string that holds JSON.
 func (t *pathTree) walkString(r *reader, raw []byte, c *capture) {
 	inner := r.unquoted(raw)

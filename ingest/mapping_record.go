@@ -83,25 +83,54 @@ func (r *mapReader) label(name mapName) []byte {
 }
 
 func (r *mapReader) number(name mapName) number {
-	var n number
-	if raw := r.raw(name); raw != nil && n.UnmarshalJSON(raw) != nil {
+	raw := r.raw(name)
+	if raw == nil {
+		return number{}
+	}
+	if v, ok := jsonscan.ParseNumber(raw); ok {
+		return number{v: v, set: true}
+	}
+	return r.oddNumber(raw)
+}
+
+// oddNumber reads a number in a string, and others that are not spelled as JSON has it.
+func (r *mapReader) oddNumber(raw json.RawMessage) (n number) {
+	if n.UnmarshalJSON(raw) != nil {
 		r.fail(DeadBadField)
 	}
 	return n
 }
 
 func (r *mapReader) flag(name mapName) *bool {
-	var f flag
-	if raw := r.raw(name); raw != nil {
-		_ = f.UnmarshalJSON(raw)
-		if f.v == nil {
-			r.fail(DeadBadField)
-		}
+	raw := r.raw(name)
+	if raw == nil {
+		return nil
 	}
-	return f.v
+	v, ok := spelledFlag(raw)
+	if !ok {
+		r.fail(DeadBadField)
+		return nil
+	}
+	return v
+}
+
+// spelledFlag reads a flag; ok is false for what is none.
+func spelledFlag(raw json.RawMessage) (v *bool, ok bool) {
+	switch string(raw) {
+	case "true":
+		return new(true), true
+	case "false":
+		return new(false), true
+	}
+	var f flag
+	_ = f.UnmarshalJSON(raw)
+	return f.v, f.v != nil
 }
 
 func (r *mapReader) is(name mapName) bool {
+	if r.m.fields[name] == nil {
+		return false
+	}
 	v := r.flag(name)
 	return v != nil && *v
 }

@@ -35,6 +35,9 @@ type openAIPair struct {
 func (r *reader) openAI(raw []byte) []item {
 	var p openAIPair
 	if !r.try(raw, &r.said, func(r *reader, _ *prompt.Prompt) { r.pair(&p) }) {
+		if r.unproven {
+			return nil
+		}
 		p = openAIPair{}
 		if err := json.Unmarshal(raw, &p); err != nil {
 			return r.one(item{dead: DeadBadField, raw: raw})

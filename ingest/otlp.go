@@ -72,6 +72,9 @@ func (o *otlpReader) jsonExport(raw []byte) []item {
 	o.forget()
 	var e otlpExport
 	if !o.try(raw, &o.said, func(*reader, *prompt.Prompt) { o.export(&e) }) {
+		if o.unproven {
+			return nil
+		}
 		o.forget()
 		e = otlpExport{}
 		if err := json.Unmarshal(raw, &e); err != nil {
@@ -91,7 +94,9 @@ func (o *otlpReader) decoded(e *otlpExport, raw []byte) []item {
 	generations := o.generations(e)
 	n := 0
 	for i := range e.Traces {
-		resource := newAttributes(e.Traces[i].Resource.Attributes)
+		resource := &o.resources
+		resource.reset()
+		resource.add(e.Traces[i].Resource.Attributes)
 		for _, scope := range e.Traces[i].Scopes {
 			for j := range scope.Spans {
 				o.items = append(o.items, o.span(&scope.Spans[j], o.sets[n], resource, generations, raw))

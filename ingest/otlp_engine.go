@@ -76,6 +76,9 @@ func sampledShare(state []byte, a *attributes) float64 {
 // thresholdShare turns the rejection threshold th, up to 14 hex digits without its trailing zeros, into the
 // share that was kept.
 func thresholdShare(state []byte) float64 {
+	if len(state) == 0 {
+		return 0
+	}
 	for vendor := range bytes.SplitSeq(state, []byte{','}) {
 		fields, ok := bytes.CutPrefix(bytes.TrimSpace(vendor), []byte("ot="))
 		if !ok {

@@ -3,6 +3,7 @@ package ingest
 import (
 	"bytes"
 	"encoding/hex"
+	"errors"
 	"math"
 	"strconv"
 	"unicode/utf8"
@@ -17,6 +18,9 @@ type field struct {
 	num64 uint64 // varint, fixed64, fixed32
 	bytes []byte // length-delimited
 }
+
+// errEnough ends a look at fields early.
+var errEnough = errors.New("enough was seen")
 
 // eachField calls visit with every field of the message b. Groups are passed over.
 func eachField(b []byte, visit func(f field) error) error {
@@ -103,10 +107,13 @@ func (o *otlpReader) readResource(e *otlpExport, b []byte) error {
 func (o *otlpReader) readEntry(b []byte, spans *[]otlpSpan, logs *[]otlpLog) error {
 	isSpan := false
 	err := eachField(b, func(f field) error {
-		isSpan = isSpan || f.num == 1 && f.kind == protowire.BytesType || f.num == 7 && f.kind == protowire.Fixed64Type
+		if f.num == 1 && f.kind == protowire.BytesType || f.num == 7 && f.kind == protowire.Fixed64Type {
+			isSpan = true
+			return errEnough
+		}
 		return nil
 	})
-	if err != nil {
+	if err != nil && !isSpan {
 		return err
 	}
 	if isSpan {

@@ -11,6 +11,8 @@ type otlpReader struct {
 	values   []keyValue    // attributes of one export
 	sets     []*attributes // of its spans
 	gathered int           // of sets
+
+	resources attributes // of the resource at hand
 }
 
 func newOTLPReader(r *reader, view otlpView) *otlpReader {
@@ -19,6 +21,10 @@ func newOTLPReader(r *reader, view otlpView) *otlpReader {
 
 // json decodes exports in OTLP's JSON encoding. It is a decoder.
 func (o *otlpReader) json(value []byte) []item {
+	o.start(len(value))
+	if items := o.atOnce(value, o.jsonExport); items != nil {
+		return items
+	}
 	o.start(len(value))
 	return decodeEach(value, o.jsonExport)
 }
@@ -57,6 +63,7 @@ func (o *otlpReader) start(size int) {
 		a.reset()
 	}
 	o.gathered = 0
+	o.resources.reset()
 }
 
 // forget drops the spans and attributes of the last export.

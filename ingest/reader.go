@@ -13,7 +13,8 @@ import (
 // Texts are unescaped into an arena that is reused for each message, and so are the records: they hold until the
 // next message. Other values point into the message.
 type reader struct {
-	exact bool // leave everything to the exact functions
+	exact    bool // leave everything to the exact functions
+	unproven bool // the record may be no JSON: nothing but a plain one may be decoded
 
 	scan  jsonscan.Scanner
 	arena []byte
@@ -86,9 +87,24 @@ func (r *reader) one(it item) []item {
 // records makes a decoder of a function that decodes one JSON object.
 func (r *reader) records(one func(raw []byte) []item) decoder {
 	return func(value []byte) []item {
+		if items := r.atOnce(value, one); items != nil {
+			return items
+		}
 		r.reset(len(value))
 		return decodeEach(value, one)
 	}
+}
+
+// atOnce decodes a message that is one plain object, without looking first whether it is JSON at all: what is read
+// in one pass has been seen whole. nil = it has to be looked at.
+func (r *reader) atOnce(value []byte, one func(raw []byte) []item) (items []item) {
+	if !r.exact && len(value) > 0 && value[0] == '{' {
+		r.reset(len(value))
+		r.unproven = true
+		items = one(value)
+		r.unproven = false
+	}
+	return items
 }
 
 // try reads raw with read, which may add to p; false when raw is odd, and then nothing of it stays.

@@ -54,6 +54,9 @@ type spendMetadata struct {
 func (r *reader) spendLog(raw []byte) []item {
 	var p spendLog
 	if !r.try(raw, &r.said, func(r *reader, _ *prompt.Prompt) { r.spendRow(&p) }) {
+		if r.unproven {
+			return nil
+		}
 		p = spendLog{}
 		if err := json.Unmarshal(raw, &p); err != nil {
 			return r.one(item{dead: DeadBadField, raw: raw})
