@@ -3,6 +3,7 @@ package ingest
 import (
 	"bytes"
 	"encoding/json"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -20,9 +21,9 @@ type conversation struct {
 	answer                          string
 }
 
-// longSample are the sample records of two hours.
+// longSample are the sample records of forty minutes.
 func longSample(tb testing.TB) [][]byte {
-	longOnce.Do(func() { longList = sampleRecords(tb, 2*time.Hour) })
+	longOnce.Do(func() { longList = sampleRecords(tb, 40*time.Minute) })
 	return longList
 }
 
@@ -210,6 +211,14 @@ func (l *layout) records(tb testing.TB, lo, hi, n int) (list [][]byte, mean int)
 	return list, mean / len(list)
 }
 
+// small is the record of a short conversation.
+func (l *layout) small(tb testing.TB) []byte {
+	tb.Helper()
+	c := conversation{messages: []object{{"role": "user", "content": "Was the lamp \"lit\"\nat nine?"}}, answer: "It was.",
+		choices: []object{{"message": object{"role": "assistant", "content": "It was."}}}, usage: object{"prompt_tokens": 40, "completion_tokens": 9}}
+	return l.encodedRecord(tb, 0, &c)
+}
+
 // BenchmarkLayout measures the decoder of every layout, texts unescaped, against the standard library on the same
 // records in the same run: round by round in turn, and the best round of each, since the machine may be busy.
 func BenchmarkLayout(b *testing.B) {
@@ -237,7 +246,11 @@ func BenchmarkLayout(b *testing.B) {
 				best[0], best[1] = min(best[0], middle.Sub(start)), min(best[1], time.Since(middle))
 			}
 			b.ReportMetric(float64(mean*len(list))/best[0].Seconds()/1e6, "MB/s")
-			b.ReportMetric(best[1].Seconds()/best[0].Seconds(), "x_vs_encoding_json")
+			baseline := "x_vs_encoding_json"
+			if strings.HasSuffix(l.name, "proto") {
+				baseline = "x_vs_proto_unmarshal" // and encoding/json for the contents
+			}
+			b.ReportMetric(best[1].Seconds()/best[0].Seconds(), baseline)
 			b.ReportMetric(0, "ns/op") // of both together: says nothing
 		})
 	}

@@ -59,6 +59,7 @@ func (w *worker) records(r *Record) error {
 		w.seg.facts.Skips[SkipEmpty]++
 		return nil
 	}
+	defer w.decode(nil) // it forgets what it kept of the message
 	items := w.decode(text)
 	defer func() {
 		for i := range items {

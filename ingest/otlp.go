@@ -262,7 +262,7 @@ func (o *otlpReader) generation(s *otlpSpan, op string, a, resource *attributes)
 		return nil, reason
 	}
 	rec.op = op
-	answer, err := s.content(&o.reader, a, &rec.prompt)
+	answer, err := s.content(o.reader, a, &rec.prompt)
 	if err != nil {
 		rec.prompt.Clear()
 		return nil, DeadBadField

@@ -121,7 +121,7 @@ func (c *call) add(o *otlpReader, l *otlpLog, a, resource *attributes) {
 			defer clear(body)
 		}
 	}
-	if c.messages.add(&o.reader, name, a, body) != nil {
+	if c.messages.add(o.reader, name, a, body) != nil {
 		c.reason = DeadBadField
 	}
 }
@@ -138,7 +138,7 @@ func (c *call) item(o *otlpReader, raw []byte) item {
 	} else if c.attrs.get("gen_ai.operation.name") != nil {
 		return item{skip: SkipNotGeneration}
 	}
-	answer, err := readGenAI(&o.reader, c.attrs, &rec.prompt)
+	answer, err := readGenAI(o.reader, c.attrs, &rec.prompt)
 	if err == nil && len(rec.prompt.Messages) == 0 {
 		answer, err = c.messages.finish(&rec.prompt)
 	}

@@ -4,7 +4,7 @@ import "bytes"
 
 // otlpReader decodes OTLP exports in both encodings. What it keeps between messages is reused.
 type otlpReader struct {
-	reader
+	*reader
 	view otlpView
 
 	spans    []otlpSpan    // of one export
@@ -16,7 +16,7 @@ type otlpReader struct {
 }
 
 func newOTLPReader(r *reader, view otlpView) *otlpReader {
-	return &otlpReader{reader: *r, view: view}
+	return &otlpReader{reader: r, view: view}
 }
 
 // json decodes exports in OTLP's JSON encoding. It is a decoder.

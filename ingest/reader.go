@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"bytes"
 	"slices"
 
 	"tailgate/internal/jsonscan"
@@ -101,7 +102,7 @@ func (r *reader) atOnce(value []byte, one func(raw []byte) []item) (items []item
 	if !r.exact && len(value) > 0 && value[0] == '{' {
 		r.reset(len(value))
 		r.unproven = true
-		items = one(value)
+		items = one(bytes.TrimSpace(value))
 		r.unproven = false
 	}
 	return items

@@ -80,7 +80,7 @@ type item struct {
 }
 
 // decoder turns the bytes of one message into its records. They share memory with value and with the decoder, and
-// hold until its next call. A decoder belongs to one worker.
+// hold until its next call; one with nil forgets all texts. A decoder belongs to one worker.
 type decoder func(value []byte) []item
 
 // clear zeroes every text that rec holds.
