@@ -19,6 +19,7 @@ var native = map[string]func(r *reader) decoder{
 	},
 	"vllm":   func(r *reader) decoder { return newOTLPReader(r, otlpView{engine: true}).either },
 	"envoy":  func(r *reader) decoder { return r.records(r.envoy) },
+	"apim":   func(r *reader) decoder { return r.apim },
 	"openai": func(r *reader) decoder { return r.records(r.openAI) },
 }
 
@@ -37,7 +38,7 @@ func unknownFormat(format string) error {
 
 // Formats lists the formats that need no mapping file: the native decoders, then the shipped mappings.
 func Formats() []string {
-	names := []string{"litellm", "litellm-spend", "otlp-json", "otlp-proto", "openinference", "vllm", "envoy", "openai"}
+	names := []string{"litellm", "litellm-spend", "otlp-json", "otlp-proto", "openinference", "vllm", "envoy", "apim", "openai"}
 	return append(names, ShippedMappings()...)
 }
 
@@ -60,6 +61,14 @@ func (o *Options) decoderWith(r *reader) decoder {
 		return m.decoder(r)
 	}
 	return nil
+}
+
+// workerDecoder returns the decoder of a worker, and where its pieces are joined: nil when it gives none.
+func (o *Options) workerDecoder() (decoder, *joiner) {
+	if o.Mapping == nil && o.Format == formatAPIM {
+		return (&reader{}).apimPieces, &joiner{open: map[string]*waiting{}}
+	}
+	return o.decoder(), nil
 }
 
 // gateway is what the rows and dead letters call the decoder.

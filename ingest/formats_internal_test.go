@@ -13,7 +13,7 @@ import (
 // fuzzed are the formats with a fixture to begin from.
 var fuzzed = []struct{ format, file string }{
 	{"litellm-spend", "litellm-spend.jsonl"}, {"otlp-json", "otlp-events.json"}, {"otlp-proto", "otlp-events.binpb"},
-	{"openinference", "openinference.json"}, {"openinference", "otlp-events.binpb"}, {"vllm", "vllm.json"}, {"envoy", "envoy.jsonl"},
+	{"openinference", "openinference.json"}, {"openinference", "otlp-events.binpb"}, {"vllm", "vllm.json"}, {"envoy", "envoy.jsonl"}, {"apim", "apim.jsonl"},
 	{"openai", "openai.jsonl"}, {"kong", "kong.jsonl"}, {"higress", "higress.jsonl"}, {"apisix", "apisix.jsonl"},
 	{"helicone", "helicone.jsonl"}, {"bedrock", "bedrock.jsonl"}, {"cloudflare", "cloudflare.jsonl"}, {"databricks", "databricks.jsonl"},
 }

@@ -79,8 +79,9 @@ func (r *runner) planPartition(ctx context.Context, p Partition, id logID) (*wor
 	if err != nil {
 		return nil, err
 	}
+	decode, join := r.opts.workerDecoder()
 	w := &worker{
-		src: r.src, store: r.store, opts: r.opts, part: p, id: id, rows: newRowMaker(r.opts), decode: r.opts.decoder(),
+		src: r.src, store: r.store, opts: r.opts, part: p, id: id, rows: newRowMaker(r.opts), decode: decode, join: join,
 		meter: &r.meter, pos: p.First, logFirst: -1,
 		unwrap: unwrapper{codec: r.opts.ValueCodec, limit: r.opts.MaxRecordBytes},
 	}

@@ -15,6 +15,7 @@ type worker struct {
 	rows   *rowMaker
 	unwrap unwrapper
 	decode decoder
+	join   *joiner // nil where a record is never spread over several
 	meter  *meter
 
 	identity string // token of the partition's identity
@@ -105,6 +106,7 @@ func (w *worker) follow(high int64) {
 
 // drop gives the open segment up: the position is where it began.
 func (w *worker) drop() {
+	w.join.drop()
 	if w.seg != nil {
 		w.seg.discard()
 		w.pos, w.seg = w.seg.facts.First, nil

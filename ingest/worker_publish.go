@@ -16,6 +16,10 @@ func (w *worker) flush(ctx context.Context) error {
 		w.drop()
 		return nil
 	}
+	if err := w.settle(); err != nil {
+		w.drop()
+		return err
+	}
 	seg.facts.LogStart, seg.facts.Format, seg.facts.Identity = w.part.First, w.opts.gateway(), w.identity
 	// An interrupted run still publishes what it read.
 	durable, cancel := context.WithTimeout(context.WithoutCancel(ctx), publishPatience)
