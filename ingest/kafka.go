@@ -69,6 +69,7 @@ func OpenKafka(ctx context.Context, rawURL string, o KafkaOptions) (*Kafka, erro
 		return nil, err
 	}
 	t := &kafka.Transport{ClientID: "tailgate", MetadataTopics: []string{topic}, TLS: o.TLS, SASL: mechanism}
+	limitInflation()
 	k := &Kafka{topic: topic, brokers: alive, transport: t, opts: o,
 		client: &kafka.Client{Addr: kafka.TCP(alive...), Transport: t}}
 	if _, err := k.partitionIDs(ctx); err != nil {

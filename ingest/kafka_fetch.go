@@ -19,33 +19,15 @@ import (
 // Fetch reads one response. After an error the connections are dropped, so that the next try makes new ones.
 // The request is made by hand: kafka-go's Client.Fetch hides which transactions were aborted.
 func (k *Kafka) Fetch(ctx context.Context, p Partition, from int64) (Batch, error) {
-	limit, cancel := context.WithTimeout(ctx, fetchTimeout)
-	defer cancel()
-	got, err := k.transport.RoundTrip(limit, kafka.TCP(k.brokers...), k.fetchRequest(p, from))
-	if err != nil {
-		k.transport.CloseIdleConnections()
-		return Batch{}, fetchError(p, from, err)
+	b, err := k.fetchOnce(ctx, p, from, k.opts.FetchBytes)
+	if errors.Is(err, errBatchBomb) {
+		return k.bomb(ctx, p, from)
 	}
-	resp, ok := got.(*fetch.Response)
-	if !ok || len(resp.Topics) == 0 || len(resp.Topics[0].Partitions) == 0 {
-		return Batch{}, fetchError(p, from, errors.New("the broker's answer is empty"))
-	}
-	part := &resp.Topics[0].Partitions[0]
-	for _, code := range []int16{resp.ErrorCode, part.ErrorCode} {
-		if code != 0 {
-			return Batch{}, fetchError(p, from, kafka.Error(code))
-		}
-	}
-	b, err := readBatch(part.RecordSet.Records, from, newAborted(part.AbortedTransactions))
-	b.High = part.HighWatermark
-	if err != nil {
-		return b, fetchError(p, from, err)
-	}
-	return b, nil
+	return b, err
 }
 
 // fetchRequest asks for one partition, whose own limit is the one that counts.
-func (k *Kafka) fetchRequest(p Partition, from int64) *fetch.Request {
+func (k *Kafka) fetchRequest(p Partition, from int64, size int) *fetch.Request {
 	return &fetch.Request{
 		ReplicaID: -1, MaxWaitTime: int32(k.opts.MaxWait.Milliseconds()), MinBytes: 1, MaxBytes: math.MaxInt32,
 		IsolationLevel: int8(kafka.ReadCommitted), SessionID: -1, SessionEpoch: -1,
@@ -53,7 +35,7 @@ func (k *Kafka) fetchRequest(p Partition, from int64) *fetch.Request {
 			Topic: p.Topic,
 			Partitions: []fetch.RequestPartition{{
 				Partition: p.ID, CurrentLeaderEpoch: -1, FetchOffset: from, LogStartOffset: -1,
-				PartitionMaxBytes: int32(k.opts.FetchBytes),
+				PartitionMaxBytes: int32(size),
 			}},
 		}},
 	}

@@ -15,6 +15,9 @@ func (w *worker) message(r *Record) error {
 		facts.Skips[SkipControl]++
 	case r.Mark == markAborted:
 		facts.Skips[SkipAborted]++
+	case r.Mark == markBomb:
+		w.bury(r, 0, DeadBomb, nil)
+		from.dead = true
 	case r.Mark == markTooBig || r.Size > w.opts.MaxRecordBytes:
 		w.bury(r, 0, DeadTooBig, nil)
 		from.dead = true
