@@ -105,6 +105,13 @@ func (w *worker) record(r *Record, index int32, it *item) error {
 		w.bury(r, index, DeadHash, it.raw)
 		return nil
 	}
+	if it.rec.duration != nil && it.rec.quality == "" && it.rec.resolutionUs <= 1000 {
+		clock := ""
+		if row.ClockID != nil {
+			clock = *row.ClockID
+		}
+		w.meter.clocks.add(clock, it.rec.arrived.Add(*it.rec.duration), r.Time)
+	}
 	return w.seg.addRow(row)
 }
 
