@@ -97,6 +97,13 @@ func TestQuirks(t *testing.T) {
 			if a, b := rows[4], rows[5]; a.Attempt != 0 || b.Attempt != 1 || *a.ParentRequestID != *b.ParentRequestID {
 				t.Errorf("pairs: %+v and %+v", a, b)
 			}
+			attempt := func(call, status string, at float64) []byte {
+				return litellm(0, fields{"litellm_call_id": call, "trace_id": "trace-1", "session_id": "watch-1", "status": status, "startTime": at})
+			}
+			rows = rowsOf(t, "litellm", attempt("call-1", "failure", base), attempt("call-2", "success", base+1), litellm(7, nil))
+			if a, b, c := rows[0], rows[1], rows[2]; a.ParentRequestID == nil || *a.ParentRequestID != *b.ParentRequestID || a.RequestKey == b.RequestKey || *a.Session != *b.Session || c.ParentRequestID != nil {
+				t.Errorf("LiteLLM's attempts: %+v and %+v", a, b)
+			}
 			if r := fixtureRow(t, "cloudflare.jsonl", 3); r.Attempt != 1 {
 				t.Errorf("a fallback step: %d", r.Attempt)
 			}
