@@ -16,18 +16,33 @@ import (
 	"tailgate/internal/fault"
 )
 
-// Fetch reads one response. After an error the connections are dropped, so that the next try makes new ones.
+// Fetch reads one response, or goes on with what is left of the last one. After an error the connections are dropped, so that the next try makes new ones.
 // The request is made by hand: kafka-go's Client.Fetch hides which transactions were aborted.
 func (k *Kafka) Fetch(ctx context.Context, p Partition, from int64) (Batch, error) {
-	b, err := k.fetchOnce(ctx, p, from, k.opts.FetchBytes)
-	if errors.Is(err, errBatchBomb) {
-		return k.bomb(ctx, p, from)
+	k.mu.Lock()
+	a := k.rest[p.ID]
+	delete(k.rest, p.ID)
+	k.mu.Unlock()
+	if a == nil || a.from != from || from >= a.high {
+		var err error
+		if a, err = k.ask(ctx, p, from); err != nil {
+			return Batch{}, err
+		}
 	}
-	return b, err
+	b := Batch{Next: from, High: a.high}
+	if err := a.read(&b); err != nil {
+		return b, fetchError(p, from, err)
+	}
+	if len(a.data) > 0 {
+		k.mu.Lock()
+		k.rest[p.ID] = a
+		k.mu.Unlock()
+	}
+	return b, nil
 }
 
 // fetchRequest asks for one partition, whose own limit is the one that counts.
-func (k *Kafka) fetchRequest(p Partition, from int64, size int) *fetch.Request {
+func (k *Kafka) fetchRequest(p Partition, from int64) *fetch.Request {
 	return &fetch.Request{
 		ReplicaID: -1, MaxWaitTime: int32(k.opts.MaxWait.Milliseconds()), MinBytes: 1, MaxBytes: math.MaxInt32,
 		IsolationLevel: int8(kafka.ReadCommitted), SessionID: -1, SessionEpoch: -1,
@@ -35,7 +50,7 @@ func (k *Kafka) fetchRequest(p Partition, from int64, size int) *fetch.Request {
 			Topic: p.Topic,
 			Partitions: []fetch.RequestPartition{{
 				Partition: p.ID, CurrentLeaderEpoch: -1, FetchOffset: from, LogStartOffset: -1,
-				PartitionMaxBytes: int32(size),
+				PartitionMaxBytes: int32(k.opts.FetchBytes),
 			}},
 		}},
 	}

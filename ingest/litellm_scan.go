@@ -25,7 +25,7 @@ func newLiteLLMScanner() *litellmScanner { return &litellmScanner{} }
 // decode reads a message: one record, an array of them, or one on each line. It is a decoder.
 func (l *litellmScanner) decode(value []byte) []item {
 	l.reset(len(value))
-	if l.message(value) {
+	if !heavy(value) && l.message(value) {
 		return l.items
 	}
 	l.reset(len(value))
@@ -41,11 +41,11 @@ func (l *litellmScanner) message(value []byte) bool {
 	}
 	for s.Enter('['); s.More(']'); {
 		s.Kind() // up to the record
-		if !l.item(value) {
+		if len(l.items) > maxRecords || !l.item(value) {
 			return false
 		}
 	}
-	return s.OK() && s.AtEnd() && len(l.items) > 0
+	return s.OK() && len(l.items) <= maxRecords && s.AtEnd() && len(l.items) > 0
 }
 
 // lines reads a record, or several of which each has lines of its own.
@@ -53,7 +53,7 @@ func (l *litellmScanner) lines(value []byte) bool {
 	s := &l.scan
 	for end := 0; !s.AtEnd(); end = s.Pos() {
 		apart := bytes.IndexByte(value[end:s.Pos()], '\n') >= 0
-		if !l.item(value) {
+		if len(l.items) >= maxRecords || !l.item(value) {
 			return false
 		}
 		if n := len(l.items); n > 1 && (!apart || bytes.IndexByte(l.items[n-1].raw, '\n') >= 0) {

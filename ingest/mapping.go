@@ -201,8 +201,11 @@ func (r *mapReader) list(raw []byte) []item {
 		return nil
 	}
 	found := unfold(raw, r.m.records, &inner)
-	if found == nil {
+	switch {
+	case found == nil:
 		return r.reader.one(item{dead: DeadLayout, raw: raw})
+	case len(found) > maxRecords:
+		return r.reader.one(item{dead: DeadTooBig, raw: raw})
 	}
 	var items []item
 	for _, f := range found {

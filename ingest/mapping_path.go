@@ -3,6 +3,7 @@ package ingest
 import (
 	"bytes"
 	"encoding/json"
+
 	"errors"
 	"fmt"
 	"strconv"
@@ -239,7 +240,7 @@ func (t *pathTree) scan(r *reader, c *capture) {
 func (t *pathTree) walkString(r *reader, raw []byte, c *capture) {
 	inner := r.unquoted(raw)
 	c.inner = append(c.inner, inner)
-	if trimmed := trimJSON(inner); len(trimmed) > 0 && (trimmed[0] == '{' || trimmed[0] == '[') && jsonscan.Valid(trimmed) {
+	if trimmed := trimJSON(inner); len(trimmed) > 0 && (trimmed[0] == '{' || trimmed[0] == '[') && jsonscan.Valid(trimmed) && !heavy(trimmed) {
 		(&pathTree{keys: t.keys, index: t.index}).walkAt(r, trimmed, 0, c)
 	}
 }
@@ -260,7 +261,7 @@ func unfold(raw []byte, steps []step, inner *[][]byte) [][]byte {
 		text := unquote(raw[1 : len(raw)-1])
 		*inner = append(*inner, text)
 		raw = trimJSON(text)
-		if !json.Valid(raw) {
+		if !jsonscan.Valid(raw) {
 			return nil
 		}
 	}

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -10,6 +11,7 @@ type meter struct {
 	records, bytes, rows, dead, behind, segments, conflicts atomic.Int64
 	memory                                                  budget
 	clocks                                                  skewMeter
+	heavy                                                   sync.Mutex // held by the one worker that reads large batches
 	started                                                 time.Time
 }
 

@@ -84,6 +84,9 @@ func (o *otlpReader) jsonExport(raw []byte) []item {
 	if e.Traces == nil && e.Logs == nil {
 		return o.one(item{dead: DeadLayout, raw: raw})
 	}
+	if e.size() > maxRecords {
+		return o.one(item{dead: DeadTooBig, raw: raw})
+	}
 	return o.decoded(&e, raw)
 }
 
@@ -109,6 +112,21 @@ func (o *otlpReader) decoded(e *otlpExport, raw []byte) []item {
 		return o.one(item{skip: SkipEmpty})
 	}
 	return o.items[start:len(o.items):len(o.items)]
+}
+
+// size is how many spans and events the export holds.
+func (e *otlpExport) size() (n int) {
+	for _, r := range e.Traces {
+		for _, scope := range r.Scopes {
+			n += len(scope.Spans)
+		}
+	}
+	for _, r := range e.Logs {
+		for _, scope := range r.Scopes {
+			n += len(scope.Records)
+		}
+	}
+	return n
 }
 
 // generations lists the trace and span ids of the generation spans of one export, and gathers the attributes of

@@ -19,6 +19,17 @@ type field struct {
 	bytes []byte // length-delimited
 }
 
+// errHeavy is the error of an export that holds more elements than one message may.
+var errHeavy = errors.New("too many elements")
+
+// element counts one.
+func (o *otlpReader) element() error {
+	if o.elements++; o.elements > maxElements/2 { // they are twice as large as those of JSON
+		return errHeavy
+	}
+	return nil
+}
+
 // errEnough ends a look at fields early.
 var errEnough = errors.New("enough was seen")
 
@@ -105,6 +116,9 @@ func (o *otlpReader) readResource(e *otlpExport, b []byte) error {
 
 // readEntry reads a span or a log record: only a span has ids in field 1 and a fixed start in field 7.
 func (o *otlpReader) readEntry(b []byte, spans *[]otlpSpan, logs *[]otlpLog) error {
+	if err := o.element(); err != nil {
+		return err
+	}
 	isSpan := false
 	err := eachField(b, func(f field) error {
 		if f.num == 1 && f.kind == protowire.BytesType || f.num == 7 && f.kind == protowire.Fixed64Type {
@@ -147,6 +161,9 @@ func (o *otlpReader) readSpan(s *otlpSpan, b []byte) error {
 		case f.num == 9:
 			return o.readKeyValue(f.bytes, &s.Attributes, 0)
 		case f.num == 11:
+			if err := o.element(); err != nil {
+				return err
+			}
 			var e otlpEvent
 			err := o.readEvent(&e, f.bytes)
 			s.Events = append(s.Events, e)
@@ -214,6 +231,9 @@ func (o *otlpReader) readAttributes(b []byte, num protowire.Number, list *[]keyV
 }
 
 func (o *otlpReader) readKeyValue(b []byte, list *[]keyValue, depth int) error {
+	if err := o.element(); err != nil {
+		return err
+	}
 	var kv keyValue // on the stack: a nested list grows the same slab
 	err := eachField(b, func(f field) error {
 		switch {
@@ -254,6 +274,9 @@ func (o *otlpReader) readValue(v *anyValue, b []byte, depth int) error {
 			return eachField(f.bytes, func(f field) error {
 				if f.num != 1 || f.kind != protowire.BytesType {
 					return nil
+				}
+				if err := o.element(); err != nil {
+					return err
 				}
 				v.Array.Values = append(v.Array.Values, anyValue{})
 				return o.readValue(&v.Array.Values[len(v.Array.Values)-1], f.bytes, depth+1)

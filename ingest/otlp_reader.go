@@ -1,6 +1,9 @@
 package ingest
 
-import "bytes"
+import (
+	"bytes"
+	"errors"
+)
 
 // otlpReader decodes OTLP exports in both encodings. What it keeps between messages is reused.
 type otlpReader struct {
@@ -11,6 +14,7 @@ type otlpReader struct {
 	values   []keyValue    // attributes of one export
 	sets     []*attributes // of its spans
 	gathered int           // of sets
+	elements int           // of a protobuf export
 
 	resources attributes // of the resource at hand
 }
@@ -37,7 +41,11 @@ func (o *otlpReader) proto(value []byte) []item {
 		return o.one(item{skip: SkipEmpty})
 	}
 	var e otlpExport
-	if err := o.readProto(&e, value); err != nil {
+	err := o.readProto(&e, value)
+	switch {
+	case errors.Is(err, errHeavy) || err == nil && e.size() > maxRecords:
+		return o.one(item{dead: DeadTooBig, raw: value})
+	case err != nil:
 		return o.one(item{dead: DeadLayout, raw: value})
 	}
 	return o.decoded(&e, value)
@@ -62,7 +70,7 @@ func (o *otlpReader) start(size int) {
 	for _, a := range o.sets[:min(o.gathered, len(o.sets))] {
 		a.reset()
 	}
-	o.gathered = 0
+	o.gathered, o.elements = 0, 0
 	o.resources.reset()
 }
 

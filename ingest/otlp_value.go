@@ -197,7 +197,7 @@ func (v *anyValue) json() json.RawMessage {
 		if len(v.String.text) == 0 {
 			return nil
 		}
-		if jsonscan.Valid(v.String.text) {
+		if jsonscan.Valid(v.String.text) && !heavy(v.String.text) {
 			return json.RawMessage(bytes.TrimSpace(v.String.text))
 		}
 		return appendQuoted(nil, v.String.text)

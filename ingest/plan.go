@@ -191,6 +191,7 @@ func (w *worker) sample(ctx context.Context, dead map[string]int64) bool {
 		return false
 	}
 	defer w.unwrap.forget()
+	defer w.decode(nil)
 	for i := range b.Records[:min(len(b.Records), sampled)] {
 		r := &b.Records[i]
 		if r.Mark != "" || len(r.Value) == 0 {

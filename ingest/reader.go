@@ -47,7 +47,10 @@ func (r *reader) reset(size int) {
 	clear(r.arena)
 	r.arena, r.room = r.arena[:0], size
 	if cap(r.arena) < size || cap(r.arena) > keepArena && size < keepArena {
-		r.arena = make([]byte, 0, size+size/2)
+		if size < keepArena {
+			size += size / 2 // the next one may be a little larger
+		}
+		r.arena = make([]byte, 0, size)
 	}
 	if len(r.recs) > keepItems || cap(r.parts) > keepItems || cap(r.calls) > keepItems {
 		r.recs, r.items, r.parts, r.calls = nil, nil, nil, nil
@@ -99,7 +102,7 @@ func (r *reader) records(one func(raw []byte) []item) decoder {
 // atOnce decodes a message that is one plain object, without looking first whether it is JSON at all: what is read
 // in one pass has been seen whole. nil = it has to be looked at.
 func (r *reader) atOnce(value []byte, one func(raw []byte) []item) (items []item) {
-	if !r.exact && len(value) > 0 && value[0] == '{' {
+	if !r.exact && len(value) > 0 && value[0] == '{' && !heavy(value) {
 		r.reset(len(value))
 		r.unproven = true
 		items = one(bytes.TrimSpace(value))

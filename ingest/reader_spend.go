@@ -154,5 +154,5 @@ func (r *reader) inner(raw json.RawMessage) (inner json.RawMessage, ok bool) {
 	if len(bytes.TrimSpace(t)) == 0 {
 		return nil, true
 	}
-	return trimJSON(t), jsonscan.Valid(t)
+	return trimJSON(t), jsonscan.Valid(t) && !heavy(t)
 }

@@ -56,7 +56,7 @@ func (r *reader) requestBody(raw json.RawMessage) (requestBody, error) {
 	}
 	inner := r.unquoted(raw)
 	raw = json.RawMessage(trimJSON(inner))
-	if len(raw) > 0 && !jsonscan.Valid(raw) {
+	if len(raw) > 0 && !jsonscan.Valid(raw) || heavy(raw) {
 		return requestBody{inner: inner}, errValue
 	}
 	return r.requestObject(raw, inner)
@@ -67,7 +67,7 @@ func (r *reader) requestObject(raw json.RawMessage, inner []byte) (requestBody, 
 	switch {
 	case !present(raw):
 		return requestBody{inner: inner}, nil
-	case raw[0] != '{':
+	case raw[0] != '{' || inner != nil && heavy(raw):
 		return requestBody{inner: inner}, errValue
 	}
 	if r.body(raw, inner) {
@@ -198,7 +198,7 @@ func (r *reader) responseBody(raw json.RawMessage) (b responseBody, answer answe
 		}
 		raw = json.RawMessage(trimmed)
 	}
-	if len(raw) == 0 || raw[0] != '{' {
+	if len(raw) == 0 || raw[0] != '{' || heavy(raw) {
 		return b, answer
 	}
 	if answer, ok := r.answerBody(raw); ok {

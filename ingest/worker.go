@@ -27,6 +27,7 @@ type worker struct {
 	report   PartitionReport
 	printed  printed
 	warned   bool // a commit failed
+	heavy    bool // the last batch was large
 }
 
 // run consumes the partition up to its mark. What was good before an error is published all the same.
@@ -69,7 +70,7 @@ func (w *worker) consume(ctx context.Context) error {
 		}
 	}
 	for w.part.End < 0 || w.pos < w.part.End {
-		b, err := w.fetch(ctx)
+		b, err := w.step(ctx)
 		if errors.Is(err, ErrOutOfRange) {
 			err = w.jump(ctx)
 			if err == nil {
@@ -77,9 +78,6 @@ func (w *worker) consume(ctx context.Context) error {
 			}
 		}
 		if err != nil {
-			return err
-		}
-		if err := w.take(ctx, b); err != nil {
 			return err
 		}
 		if w.seg != nil && w.full() { // by age, where few records come
@@ -94,6 +92,29 @@ func (w *worker) consume(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// heavyBatch is from which size on the batches of one partition are held one at a time in all of the run.
+const heavyBatch = 16 << 20
+
+// step fetches a batch and takes it. While batches are large, no other worker with large ones does so.
+func (w *worker) step(ctx context.Context) (Batch, error) {
+	if w.heavy {
+		w.meter.heavy.Lock()
+		defer w.meter.heavy.Unlock()
+	}
+	b, err := w.fetch(ctx)
+	if err != nil {
+		return b, err
+	}
+	size := int64(0)
+	for i := range b.Records {
+		size += int64(len(b.Records[i].Value))
+	}
+	w.heavy = size > heavyBatch
+	err = w.take(ctx, b)
+	b.Records = nil
+	return b, err
 }
 
 // follow notes how far the end of a log without a mark is.
