@@ -2,10 +2,22 @@ package ingest
 
 import (
 	"bytes"
-	"encoding/json"
 
 	"tailgate/internal/jsonscan"
 )
+
+// What a message may hold, so that one of any size and shape does not take many times its size in memory: a message
+// that holds more is a dead letter as a whole.
+const (
+	maxRecords  = 50_000    // records, or spans
+	maxElements = 600_000   // strings, objects and lists, or, in protobuf, what stands for them
+	mayBeHeavy  = 512 << 10 // smaller ones need not be weighed
+)
+
+// heavy tells whether JSON holds more elements than one message may.
+func heavy(data []byte) bool {
+	return len(data) > mayBeHeavy && jsonscan.Heavier(data, maxElements)
+}
 
 // decodeEach cuts a message into its records (one JSON object, a JSON array, or NDJSON) and decodes each.
 func decodeEach(value []byte, one func(raw []byte) []item) []item {
@@ -14,8 +26,11 @@ func decodeEach(value []byte, one func(raw []byte) []item) []item {
 	if reason := notText(value); reason != "" {
 		return []item{{dead: reason, raw: value}}
 	}
-	if len(value) == 0 {
+	switch {
+	case len(value) == 0:
 		return []item{{skip: SkipEmpty}}
+	case heavy(value):
+		return []item{{dead: DeadTooBig, raw: value}}
 	}
 	if jsonscan.Valid(value) {
 		return decodeValid(value, one)
@@ -33,6 +48,9 @@ func decodeEach(value []byte, one func(raw []byte) []item) []item {
 		default:
 			items = append(items, item{dead: DeadBadJSON, raw: line})
 		}
+		if len(items) > maxRecords {
+			return []item{{dead: DeadTooBig, raw: value}}
+		}
 	}
 	return items
 }
@@ -42,20 +60,21 @@ func decodeValid(value []byte, one func(raw []byte) []item) []item {
 	case '{':
 		return one(value)
 	case '[':
-		var list []json.RawMessage
-		if err := json.Unmarshal(value, &list); err != nil {
-			return []item{{dead: DeadBadJSON, raw: value}}
-		}
-		if len(list) == 0 {
-			return []item{{skip: SkipEmpty}}
-		}
 		var items []item
-		for _, raw := range list {
-			if raw[0] == '{' {
+		eachElement(value, func(raw []byte) {
+			switch {
+			case len(items) > maxRecords: // one too many is enough to know
+			case raw[0] == '{':
 				items = append(items, one(raw)...)
-			} else {
+			default:
 				items = append(items, item{dead: DeadLayout, raw: raw})
 			}
+		})
+		switch {
+		case len(items) == 0:
+			return []item{{skip: SkipEmpty}}
+		case len(items) > maxRecords:
+			return []item{{dead: DeadTooBig, raw: value}}
 		}
 		return items
 	}

@@ -47,7 +47,7 @@ var fixtures = []struct{ file, format string }{
 	{"litellm.jsonl", "litellm"}, {"litellm-spend.jsonl", "litellm-spend"},
 	{"otlp.json", "otlp-json"}, {"otlp-events.json", "otlp-json"}, {"otlp-events.binpb", "otlp-proto"},
 	{"openinference.json", "openinference"}, {"vllm.json", "vllm"},
-	{"envoy.jsonl", "envoy"}, {"openai.jsonl", "openai"},
+	{"envoy.jsonl", "envoy"}, {"apim.jsonl", "apim"}, {"openai.jsonl", "openai"},
 	{"kong.jsonl", "kong"}, {"higress.jsonl", "higress"}, {"apisix.jsonl", "apisix"}, {"helicone.jsonl", "helicone"},
 	{"bedrock.jsonl", "bedrock"}, {"cloudflare.jsonl", "cloudflare"}, {"databricks.jsonl", "databricks"},
 }

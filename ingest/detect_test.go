@@ -1,8 +1,11 @@
 package ingest_test
 
 import (
+	"bytes"
+	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -154,6 +157,60 @@ func TestSharedExamplesOfEveryGateway(t *testing.T) {
 		src := openFiles(t, path)
 		if d, err := ingest.DetectFormat(t.Context(), src, 0); err != nil || d.Format != c.format {
 			t.Errorf("%s: %+v, %v", filepath.Base(path), d, err)
+		}
+	}
+}
+
+// TestInspectFixtures looks at the fixture of every format: the format is found where it can be, classes are
+// counted, and no text or number of the log is printed.
+func TestInspectFixtures(t *testing.T) {
+	for _, f := range fixtures {
+		t.Run(f.file, func(t *testing.T) {
+			data, err := os.ReadFile(filepath.Join("testdata", f.file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			o := ingest.InspectOptions{Classes: ingest.DefaultClasses()}
+			narrow := f.format == "openinference" || f.format == "vllm"
+			if narrow {
+				o.Format = f.format
+			}
+			in, err := ingest.Inspect(t.Context(), newMemory([]ingest.Record{message(0, bytes.Clone(data))}), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			rows := int64(0)
+			for _, c := range in.Classes {
+				rows += c.Rows
+			}
+			if in.Format != f.format || in.Rows == 0 || rows != in.Rows || len(in.Fields) == 0 {
+				t.Errorf("%s: %d rows, %d of a class, %d fields", in.Format, in.Rows, rows, len(in.Fields))
+			}
+			var text bytes.Buffer
+			if err := in.WriteText(&text); err != nil {
+				t.Fatal(err)
+			}
+			printed, _ := json.Marshal(in)
+			printed = append(printed, text.Bytes()...)
+			for v := range values(data) {
+				if bytes.Contains(printed, []byte(v)) {
+					t.Errorf("%q is printed", v)
+				}
+			}
+		})
+	}
+}
+
+// values yields the texts of a fixture that hold a blank, and its long words and numbers with digits, but
+// not the names of attributes.
+func values(data []byte) func(yield func(string) bool) {
+	word := regexp.MustCompile(`[A-Za-z0-9@_+/.-]*[0-9][A-Za-z0-9@_+/.-]*|[A-Z][a-z]+ [a-z]+ [a-z]+ ?[a-z]*`)
+	return func(yield func(string) bool) {
+		for _, w := range word.FindAllString(string(data), -1) {
+			name := strings.HasPrefix(w, "gen_ai.") || strings.HasPrefix(w, "llm.") || strings.HasPrefix(w, "k8s.") || w == "inputBodyS3Path"
+			if len(w) >= 7 && !name && !yield(w) {
+				return
+			}
 		}
 	}
 }

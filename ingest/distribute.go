@@ -52,7 +52,7 @@ func runMember(ctx context.Context, r *runner) (*Report, error) {
 		over, errs = m.serve(ctx, a)
 		a.end()
 	}
-	report := newReport(r.opts.gateway(), m.done, r.notes)
+	report := newReport(r.opts.gateway(), m.done, r.meter.clocks.report(), r.notes)
 	errs = append(errs, tooBad(report, r.opts.MaxBad))
 	return report, errors.Join(errs...)
 }

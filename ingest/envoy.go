@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"time"
 
+	"tailgate/internal/jsonscan"
+	"tailgate/prompt"
 	"tailgate/schemas"
 )
 
@@ -33,22 +35,86 @@ type envoyEntry struct {
 	UpstreamFailed label           `json:"upstream_transport_failure_reason"`
 }
 
-func decodeEnvoy(raw []byte) []item {
+// envoy decodes an entry.
+func (r *reader) envoy(raw []byte) []item {
 	var e envoyEntry
-	if err := json.Unmarshal(raw, &e); err != nil {
-		return []item{{dead: DeadBadField, raw: raw}}
+	if !r.try(raw, &r.said, func(r *reader, _ *prompt.Prompt) { r.envoyEntry(&e) }) {
+		if r.unproven {
+			return nil
+		}
+		e = envoyEntry{}
+		if err := json.Unmarshal(raw, &e); err != nil {
+			return r.one(item{dead: DeadBadField, raw: raw})
+		}
 	}
 	if len(e.RequestModel) == 0 && len(e.Provider) == 0 || len(e.Code) == 0 {
-		return []item{{dead: DeadLayout, raw: raw}}
+		return r.one(item{dead: DeadLayout, raw: raw})
 	}
-	rec, reason := e.record()
+	rec, reason := e.record(r)
 	if reason != "" {
-		return []item{{dead: reason, raw: raw}}
+		return r.one(item{dead: reason, raw: raw})
 	}
-	return []item{{rec: rec, raw: raw}}
+	return r.one(item{rec: rec, raw: raw})
 }
 
-func (e *envoyEntry) record() (rec *record, reason string) {
+// envoyMembers are the members that envoyEntry has. TestReaderKnowsEveryMember holds the two together.
+var envoyMembers = jsonscan.NewFields("start_time", "duration", "response_code", "response_flags", "gen_ai.request.model",
+	"gen_ai.response.model", "gen_ai.provider.name", "gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens",
+	"gen_ai.usage.cached_input_tokens", "gen_ai.usage.cache_read.input_tokens", "gen_ai.usage.reasoning_tokens",
+	"session.id", "x-request-id", "x-envoy-attempt-count", "x-envoy-origin-path", "request.path", "upstream_host",
+	"connection_termination_details", "upstream_transport_failure_reason")
+
+func (r *reader) envoyEntry(e *envoyEntry) {
+	var seen uint64
+	for r.scan.Enter('{'); r.scan.More('}'); {
+		switch r.scan.Field(envoyMembers, &seen) {
+		case "start_time":
+			e.Start = r.label()
+		case "duration":
+			e.DurationMs = r.count()
+		case "response_code":
+			e.Code = r.label()
+		case "response_flags":
+			e.Flags = r.label()
+		case "gen_ai.request.model":
+			e.RequestModel = r.value()
+		case "gen_ai.response.model":
+			e.ResponseModel = r.label()
+		case "gen_ai.provider.name":
+			e.Provider = r.value()
+		case "gen_ai.usage.input_tokens":
+			e.Input = r.count()
+		case "gen_ai.usage.output_tokens":
+			e.Output = r.count()
+		case "gen_ai.usage.cached_input_tokens":
+			e.Cached = r.count()
+		case "gen_ai.usage.cache_read.input_tokens":
+			e.CacheRead = r.count()
+		case "gen_ai.usage.reasoning_tokens":
+			e.Reasoning = r.count()
+		case "session.id":
+			e.Session = r.label()
+		case "x-request-id":
+			e.RequestID = r.label()
+		case "x-envoy-attempt-count":
+			e.Attempts = r.count()
+		case "x-envoy-origin-path":
+			e.OriginPath = r.label()
+		case "request.path":
+			e.Path = r.label()
+		case "upstream_host":
+			e.Upstream = r.label()
+		case "connection_termination_details":
+			e.Termination = r.label()
+		case "upstream_transport_failure_reason":
+			e.UpstreamFailed = r.label()
+		default:
+			r.scan.Skip()
+		}
+	}
+}
+
+func (e *envoyEntry) record(r *reader) (rec *record, reason string) {
 	if len(e.Start) == 0 {
 		return nil, DeadMissingTime
 	}
@@ -57,18 +123,17 @@ func (e *envoyEntry) record() (rec *record, reason string) {
 		return nil, DeadBadTime
 	}
 	var asked label
-	if len(e.RequestModel) > 0 && json.Unmarshal(e.RequestModel, &asked) != nil {
+	if len(e.RequestModel) > 0 && asked.UnmarshalJSON(e.RequestModel) != nil {
 		return nil, DeadBadField
 	}
 	route := firstOf(e.OriginPath, e.Path)
-	rec = &record{
-		arrived: start, resolutionUs: 1000, requestID: told(e.RequestID), session: told(e.Session),
-		model: string(firstOf(told(asked), told(e.ResponseModel))), route: route, op: opOfPath(route),
-	}
-	rec.prompt.Model = string(firstOf(told(e.ResponseModel), told(asked)))
+	rec = r.record()
+	rec.arrived, rec.resolutionUs, rec.requestID, rec.session = start, 1000, told(e.RequestID), told(e.Session)
+	rec.model, rec.route, rec.op = r.names.text(firstOf(told(asked), told(e.ResponseModel))), route, opOfPath(route)
+	rec.prompt.Model = r.names.text(firstOf(told(e.ResponseModel), told(asked)))
 	rec.prompt.State = schemas.PromptAbsent
 	if e.DurationMs.set && e.DurationMs.v >= 0 && e.DurationMs.v < 1e12 {
-		rec.duration = new(time.Duration(e.DurationMs.v * 1e6))
+		rec.setDuration(time.Duration(e.DurationMs.v * 1e6))
 	}
 	if n, ok, err := e.Attempts.tokens(); ok && err == nil && n > 1 {
 		rec.attempt = int32(n - 1)

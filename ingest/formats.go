@@ -9,15 +9,18 @@ import (
 )
 
 // native are the decoders that are code. Each pins its units and names; what differs goes through a mapping.
-var native = map[string]decoder{
-	"litellm":       jsonRecords(decodeLiteLLM),
-	"litellm-spend": jsonRecords(decodeSpendLog),
-	"otlp-json":     jsonRecords(decodeOTLPJSON(otlpView{generations: true})),
-	"otlp-proto":    decodeOTLPProto(otlpView{generations: true}),
-	"openinference": eitherOTLP(otlpView{generations: true, openInference: true}),
-	"vllm":          eitherOTLP(otlpView{engine: true}),
-	"envoy":         jsonRecords(decodeEnvoy),
-	"openai":        jsonRecords(decodeOpenAI),
+var native = map[string]func(r *reader) decoder{
+	"litellm":       func(*reader) decoder { return newLiteLLMScanner().decode },
+	"litellm-spend": func(r *reader) decoder { return r.records(r.spendLog) },
+	"otlp-json":     func(r *reader) decoder { return newOTLPReader(r, otlpView{generations: true}).json },
+	"otlp-proto":    func(r *reader) decoder { return newOTLPReader(r, otlpView{generations: true}).proto },
+	"openinference": func(r *reader) decoder {
+		return newOTLPReader(r, otlpView{generations: true, openInference: true}).either
+	},
+	"vllm":   func(r *reader) decoder { return newOTLPReader(r, otlpView{engine: true}).either },
+	"envoy":  func(r *reader) decoder { return r.records(r.envoy) },
+	"apim":   func(r *reader) decoder { return r.apim },
+	"openai": func(r *reader) decoder { return r.records(r.openAI) },
 }
 
 // narrow are formats that read a part of what another one reads: only for the asking, never found by looking.
@@ -35,7 +38,7 @@ func unknownFormat(format string) error {
 
 // Formats lists the formats that need no mapping file: the native decoders, then the shipped mappings.
 func Formats() []string {
-	names := []string{"litellm", "litellm-spend", "otlp-json", "otlp-proto", "openinference", "vllm", "envoy", "openai"}
+	names := []string{"litellm", "litellm-spend", "otlp-json", "otlp-proto", "openinference", "vllm", "envoy", "apim", "openai"}
 	return append(names, ShippedMappings()...)
 }
 
@@ -44,20 +47,28 @@ func detectable() []string {
 	return slices.DeleteFunc(Formats(), func(f string) bool { return slices.Contains(narrow, f) })
 }
 
-// decoder returns the decoder that o asks for, nil when there is none.
-func (o *Options) decoder() decoder {
-	switch {
-	case o.Mapping != nil:
-		return o.Mapping.decode
-	case o.Format == "litellm": // the scanner keeps state: one for each worker
-		return newLiteLLMScanner().decode
-	case native[o.Format] != nil:
-		return native[o.Format]
+// decoder returns a decoder as o asks for, nil when there is none. It keeps state: one for each worker.
+func (o *Options) decoder() decoder { return o.decoderWith(&reader{}) }
+
+func (o *Options) decoderWith(r *reader) decoder {
+	if o.Mapping != nil {
+		return o.Mapping.decoder(r)
+	}
+	if native := native[o.Format]; native != nil {
+		return native(r)
 	}
 	if m := shipped(o.Format); m != nil {
-		return m.decode
+		return m.decoder(r)
 	}
 	return nil
+}
+
+// workerDecoder returns the decoder of a worker, and where its pieces are joined: nil when it gives none.
+func (o *Options) workerDecoder() (decoder, *joiner) {
+	if o.Mapping == nil && o.Format == formatAPIM {
+		return (&reader{}).apimPieces, &joiner{open: map[string]*waiting{}}
+	}
+	return o.decoder(), nil
 }
 
 // gateway is what the rows and dead letters call the decoder.
@@ -66,8 +77,4 @@ func (o *Options) gateway() string {
 		return FormatMapped + ":" + o.Mapping.name
 	}
 	return o.Format
-}
-
-func jsonRecords(one func(raw []byte) []item) decoder {
-	return func(value []byte) []item { return decodeEach(value, one) }
 }

@@ -13,7 +13,7 @@ import (
 // fuzzed are the formats with a fixture to begin from.
 var fuzzed = []struct{ format, file string }{
 	{"litellm-spend", "litellm-spend.jsonl"}, {"otlp-json", "otlp-events.json"}, {"otlp-proto", "otlp-events.binpb"},
-	{"openinference", "openinference.json"}, {"openinference", "otlp-events.binpb"}, {"vllm", "vllm.json"}, {"envoy", "envoy.jsonl"},
+	{"openinference", "openinference.json"}, {"openinference", "otlp-events.binpb"}, {"vllm", "vllm.json"}, {"envoy", "envoy.jsonl"}, {"apim", "apim.jsonl"},
 	{"openai", "openai.jsonl"}, {"kong", "kong.jsonl"}, {"higress", "higress.jsonl"}, {"apisix", "apisix.jsonl"},
 	{"helicone", "helicone.jsonl"}, {"bedrock", "bedrock.jsonl"}, {"cloudflare", "cloudflare.jsonl"}, {"databricks", "databricks.jsonl"},
 }
@@ -62,7 +62,7 @@ func TestWalkAgreesWithEncodingJSON(t *testing.T) {
 			tree := &pathTree{}
 			tree.add(steps, 0)
 			c := capture{values: make([]json.RawMessage, 1)}
-			tree.walk([]byte(doc), &c)
+			tree.walk(&reader{}, []byte(doc), &c)
 			want, found := lookup(doc, steps)
 			if (c.values[0] != nil) != found {
 				t.Errorf("%s in %s: %s, want %v", p, doc, c.values[0], found)
@@ -126,12 +126,12 @@ func TestSampledShare(t *testing.T) {
 		"": 0, "ot=th:0": 1, "ot=th:8": 0.5, "ot=th:c": 0.25, "a=b, ot=p:3;th:fd70a3d70a3d71": 0.01, "ot=th:": 0, "ot=th:xyz": 0,
 		"ot=th:123456789012345": 0, "th:8": 0,
 	} {
-		if got := sampledShare([]byte(state), attributes{}); got < want*0.999999 || got > want*1.000001 {
+		if got := sampledShare([]byte(state), &attributes{}); got < want*0.999999 || got > want*1.000001 {
 			t.Errorf("%q: %g, want %g", state, got, want)
 		}
 	}
 	rate := number{v: 20, set: true}
-	if got := sampledShare(nil, attributes{"SampleRate": {Int: rate}}); got != 0.05 {
+	if got := sampledShare(nil, newAttributes([]keyValue{{Key: text("SampleRate"), Value: anyValue{Int: rate}}})); got != 0.05 {
 		t.Errorf("a sample rate of 20: %g", got)
 	}
 }

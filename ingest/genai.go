@@ -30,18 +30,18 @@ type genAIPart struct {
 
 // readGenAIPrompt appends the content attributes of a span: instructions, messages and tool definitions.
 // Without messages the rest is not the prompt and is left out.
-func readGenAIPrompt(a attributes, p *prompt.Prompt) error {
+func readGenAIPrompt(r *reader, a *attributes, p *prompt.Prompt) error {
 	raw := a.json("gen_ai.input.messages")
 	if !holdsText(raw) {
 		return nil
 	}
-	if err := readGenAISystem(a.json("gen_ai.system_instructions"), p); err != nil {
+	if err := r.genAISystem(a.json("gen_ai.system_instructions"), p); err != nil {
 		return err
 	}
-	if err := readGenAIMessages(raw, p); err != nil {
+	if err := r.genAIMessages(raw, p); err != nil {
 		return err
 	}
-	return readOpenAITools(a.json("gen_ai.tool.definitions"), p)
+	return r.toolList(a.json("gen_ai.tool.definitions"), p)
 }
 
 // readGenAIMessages appends a text, or a list of messages.

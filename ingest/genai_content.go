@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"slices"
 	"strconv"
-	"strings"
 
 	"tailgate/prompt"
 )
@@ -31,12 +30,11 @@ var messageEvents = map[string]string{
 }
 
 // content reads prompt and answer of a span from the newest of the layouts that it uses.
-func (s *otlpSpan) content(a attributes, p *prompt.Prompt) (answerState, error) {
-	readers := []func(a attributes, p *prompt.Prompt) (answerState, error){
+func (s *otlpSpan) content(r *reader, a *attributes, p *prompt.Prompt) (answerState, error) {
+	for _, read := range [...]func(r *reader, a *attributes, p *prompt.Prompt) (answerState, error){
 		readGenAI, s.eventContent, readIndexed, readOpenInference,
-	}
-	for _, read := range readers {
-		answer, err := read(a, p)
+	} {
+		answer, err := read(r, a, p)
 		if err != nil || len(p.Messages) > 0 || answer.known {
 			return answer, err
 		}
@@ -45,33 +43,40 @@ func (s *otlpSpan) content(a attributes, p *prompt.Prompt) (answerState, error) 
 }
 
 // readGenAI reads the content attributes of conventions from 1.37 on.
-func readGenAI(a attributes, p *prompt.Prompt) (answerState, error) {
-	if err := readGenAIPrompt(a, p); err != nil {
+func readGenAI(r *reader, a *attributes, p *prompt.Prompt) (answerState, error) {
+	if err := readGenAIPrompt(r, a, p); err != nil {
 		return answerState{}, err
 	}
 	raw := a.json("gen_ai.output.messages")
 	if !present(raw) {
 		return answerState{}, nil
 	}
-	var out prompt.Prompt
-	defer out.Clear()
-	if err := readGenAIMessages(raw, &out); err != nil {
+	r.said.Clear()
+	defer r.said.Clear()
+	if err := r.genAIMessages(raw, &r.said); err != nil {
 		return answerState{}, err
 	}
-	return answerOf(&out), nil
+	return r.answer(&r.said), nil
 }
 
 // eventContent reads span events of conventions up to 1.36, where each message is an event.
-func (s *otlpSpan) eventContent(_ attributes, p *prompt.Prompt) (answerState, error) {
+func (s *otlpSpan) eventContent(r *reader, _ *attributes, p *prompt.Prompt) (answerState, error) {
 	var events messageList
 	for i := range s.Events {
-		e := attributes{}
-		e.add(s.Events[i].Attributes)
-		if err := events.add(string(s.Events[i].Name), e, nil); err != nil {
+		if !isMessageEvent(s.Events[i].Name) {
+			continue
+		}
+		if err := events.add(r, string(s.Events[i].Name), newAttributes(s.Events[i].Attributes), nil); err != nil {
 			return answerState{}, err
 		}
 	}
 	return events.finish(p)
+}
+
+// isMessageEvent tells an event that messageList takes.
+func isMessageEvent(name []byte) bool {
+	_, message := messageEvents[string(name)]
+	return message || string(name) == genAIChoice || string(name) == contentPrompt || string(name) == contentAnswer
 }
 
 // messageList gathers the messages of one call from its events.
@@ -81,7 +86,7 @@ type messageList struct {
 }
 
 // add takes one event; body is that of a log record. Events of other kinds are passed over.
-func (l *messageList) add(name string, a attributes, body json.RawMessage) error {
+func (l *messageList) add(r *reader, name string, a *attributes, body json.RawMessage) error {
 	role, isMessage := messageEvents[name]
 	switch {
 	case isMessage:
@@ -90,10 +95,10 @@ func (l *messageList) add(name string, a attributes, body json.RawMessage) error
 		l.answered = true
 		return readEventMessage("assistant", a, choiceMessage(body), &l.out)
 	case name == contentPrompt:
-		return readOpenAIPrompt(a.json("gen_ai.prompt"), &l.in)
+		return r.prompt(a.json("gen_ai.prompt"), &l.in)
 	case name == contentAnswer:
 		l.answered = true
-		return readOpenAIPrompt(a.json("gen_ai.completion"), &l.out)
+		return r.prompt(a.json("gen_ai.completion"), &l.out)
 	}
 	return nil
 }
@@ -110,7 +115,7 @@ func (l *messageList) finish(p *prompt.Prompt) (answerState, error) {
 
 // readEventMessage reads a message from an event's body, from the JSON that stands in its place in span events,
 // or from its attributes.
-func readEventMessage(role string, a attributes, body json.RawMessage, p *prompt.Prompt) error {
+func readEventMessage(role string, a *attributes, body json.RawMessage, p *prompt.Prompt) error {
 	if !present(body) {
 		body = a.json("gen_ai.event.content")
 	}
@@ -148,7 +153,7 @@ func choiceMessage(body json.RawMessage) json.RawMessage {
 }
 
 // readIndexed reads gen_ai.prompt.N.role and .content, with the answer beside it.
-func readIndexed(a attributes, p *prompt.Prompt) (answerState, error) {
+func readIndexed(_ *reader, a *attributes, p *prompt.Prompt) (answerState, error) {
 	if err := readIndexedMessages(a.indexed(indexedPrompt), p); err != nil {
 		return answerState{}, err
 	}
@@ -162,7 +167,7 @@ func readIndexed(a attributes, p *prompt.Prompt) (answerState, error) {
 	return answerOf(&out), err
 }
 
-func readIndexedMessages(list []attributes, p *prompt.Prompt) error {
+func readIndexedMessages(list []*attributes, p *prompt.Prompt) error {
 	for _, e := range list {
 		m := openAIMessage{Role: e.text("role"), Content: e.content("content"), ToolCallID: e.text("tool_call_id")}
 		for _, c := range e.indexed("tool_calls") {
@@ -180,7 +185,13 @@ func readIndexedMessages(list []attributes, p *prompt.Prompt) error {
 // answerOf tells what p, which holds an answer's messages, says. A message without any part does not say that
 // the answer was empty: its content may have been left out.
 func answerOf(p *prompt.Prompt) answerState {
-	s := answerState{known: true}
+	s, _ := appendAnswer(nil, p)
+	return s
+}
+
+// appendAnswer is answerOf with the text appended to dst.
+func appendAnswer(dst []byte, p *prompt.Prompt) (answerState, []byte) {
+	s, start := answerState{known: true}, len(dst)
 	for i := range p.Messages {
 		s.empty = s.empty || len(p.Messages[i].Parts) > 0
 	}
@@ -190,17 +201,18 @@ func answerOf(p *prompt.Prompt) answerState {
 		for _, part := range m.Parts {
 			s.empty = s.empty && len(part.Text) == 0
 			if damageOf(part.Text) != "" {
-				clear(s.text)
-				return answerState{known: true} // some text was there
+				clear(dst[start:])
+				return answerState{known: true}, dst[:start] // some text was there
 			}
-			s.text = append(s.text, part.Text...)
+			dst = append(dst, part.Text...)
 		}
 	}
-	return s
+	s.text = dst[start:len(dst):len(dst)]
+	return s, dst
 }
 
 // content is the content of a message: a list of parts, or a text, also one that happens to be JSON.
-func (a attributes) content(key string) json.RawMessage {
+func (a *attributes) content(key string) json.RawMessage {
 	raw := a.json(key)
 	if len(raw) > 0 && !isString(raw) && raw[0] != '[' {
 		return appendQuoted(nil, raw)
@@ -212,29 +224,35 @@ func (a attributes) content(key string) json.RawMessage {
 const maxIndex = 1 << 16
 
 // indexed returns the attributes under prefix.N., in the order of N, without prefix and number.
-func (a attributes) indexed(prefix string) []attributes {
-	groups := map[int]attributes{}
-	for key, v := range a {
-		rest, ok := strings.CutPrefix(key, prefix+".")
-		if !ok {
+func (a *attributes) indexed(prefix string) []*attributes {
+	var groups map[int]*attributes
+	for i := range a.list {
+		key := a.list[i].key
+		if len(key) <= len(prefix) || string(key[:len(prefix)]) != prefix || key[len(prefix)] != '.' {
 			continue
 		}
-		number, name, ok := strings.Cut(rest, ".")
-		n, err := strconv.Atoi(number)
+		number, name, ok := bytes.Cut(key[len(prefix)+1:], []byte{'.'})
+		n, err := strconv.Atoi(string(number))
 		if !ok || err != nil || n < 0 || n > maxIndex {
 			continue
 		}
-		if groups[n] == nil {
-			groups[n] = attributes{}
+		if groups == nil {
+			groups = map[int]*attributes{}
 		}
-		groups[n][name] = v
+		if groups[n] == nil {
+			groups[n] = &attributes{}
+		}
+		groups[n].set(name, a.list[i].value)
+	}
+	if groups == nil {
+		return nil
 	}
 	order := make([]int, 0, len(groups))
 	for n := range groups {
 		order = append(order, n)
 	}
 	slices.Sort(order)
-	list := make([]attributes, len(order))
+	list := make([]*attributes, len(order))
 	for i, n := range order {
 		list[i] = groups[n]
 	}
@@ -246,9 +264,9 @@ const openInferenceImageLimit = 32_000
 
 // readOpenInference reads llm.input_messages.N.message.…, llm.prompts.N.… or, when there is nothing else,
 // input.value.
-func readOpenInference(a attributes, p *prompt.Prompt) (answerState, error) {
+func readOpenInference(r *reader, a *attributes, p *prompt.Prompt) (answerState, error) {
 	for _, t := range a.indexed(openInferTools) {
-		if err := readOpenAITools(listOf(t.json("tool.json_schema")), p); err != nil {
+		if err := r.toolList(listOf(t.json("tool.json_schema")), p); err != nil {
 			return answerState{}, err
 		}
 	}
@@ -261,7 +279,7 @@ func readOpenInference(a attributes, p *prompt.Prompt) (answerState, error) {
 		}
 	}
 	if len(p.Messages) == 0 {
-		if err := readInputValue(a.json("input.value"), p); err != nil {
+		if err := readInputValue(r, a.json("input.value"), p); err != nil {
 			return answerState{}, err
 		}
 	}
@@ -277,7 +295,7 @@ func readOpenInference(a attributes, p *prompt.Prompt) (answerState, error) {
 	return answerOf(&out), nil
 }
 
-func openInferenceMessage(e attributes) prompt.Message {
+func openInferenceMessage(e *attributes) prompt.Message {
 	m := prompt.Message{
 		Role: string(e.text("message.role")), Name: string(e.text("message.name")), ToolCallID: string(e.text("message.tool_call_id")),
 	}
@@ -306,15 +324,15 @@ func openInferenceMessage(e attributes) prompt.Message {
 }
 
 // readInputValue reads a whole request body, or a text.
-func readInputValue(raw json.RawMessage, p *prompt.Prompt) error {
+func readInputValue(r *reader, raw json.RawMessage, p *prompt.Prompt) error {
 	if len(raw) == 0 || raw[0] != '{' {
-		return readOpenAIPrompt(raw, p)
+		return r.prompt(raw, p)
 	}
-	body, err := readRequestBody(raw)
+	body, err := r.requestBody(raw)
 	if err != nil {
 		return err
 	}
-	return body.appendTo(p)
+	return body.appendTo(r, p)
 }
 
 func listOf(raw json.RawMessage) json.RawMessage {

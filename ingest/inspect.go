@@ -181,7 +181,7 @@ func (c fieldCounter) message(wrapping *unwrapper, value []byte) {
 	}
 	defer wrapping.forget()
 	var export otlpExport
-	if len(inner) > 0 && inner[0] == protoExport && export.readProto(inner) == nil {
+	if len(inner) > 0 && inner[0] == protoExport && newOTLPReader(&reader{}, otlpView{}).readProto(&export, inner) == nil {
 		c.export(&export)
 		return
 	}

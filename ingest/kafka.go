@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/segmentio/kafka-go"
@@ -21,7 +22,7 @@ import (
 
 // KafkaOptions of [OpenKafka].
 type KafkaOptions struct {
-	FetchBytes int           // bytes asked for at a time; 0 = 16 MiB
+	FetchBytes int           // bytes asked for at a time; 0 = 8 MiB
 	MaxWait    time.Duration // how long a broker may wait for records; 0 = 1 s
 	TLS        *tls.Config   // nil = plaintext
 	SASL       *SASL         // nil = no credentials
@@ -48,6 +49,9 @@ type Kafka struct {
 	client    *kafka.Client
 	transport *kafka.Transport
 	opts      KafkaOptions
+
+	mu   sync.Mutex
+	rest map[int32]*answer // by partition: what has not been read of an answer
 }
 
 // OpenKafka opens the topic of a URL kafka://host:port[,host:port]/topic. A broker that cannot be reached or
@@ -57,7 +61,7 @@ func OpenKafka(ctx context.Context, rawURL string, o KafkaOptions) (*Kafka, erro
 	if err != nil {
 		return nil, fault.Mark(err, fault.Usage, "for example kafka://broker:9092/topic")
 	}
-	o.FetchBytes = or(o.FetchBytes, 16<<20)
+	o.FetchBytes = or(o.FetchBytes, 8<<20)
 	o.MaxWait = or(o.MaxWait, time.Second)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -71,7 +75,8 @@ func OpenKafka(ctx context.Context, rawURL string, o KafkaOptions) (*Kafka, erro
 		return nil, err
 	}
 	t := &kafka.Transport{ClientID: "tailgate", MetadataTopics: []string{topic}, TLS: o.TLS, SASL: mechanism}
-	k := &Kafka{topic: topic, brokers: alive, transport: t, opts: o,
+	registerRaw()
+	k := &Kafka{topic: topic, rest: map[int32]*answer{}, brokers: alive, transport: t, opts: o,
 		client: &kafka.Client{Addr: kafka.TCP(alive...), Transport: t}}
 	if _, err := k.partitionIDs(ctx); err != nil {
 		k.Close()

@@ -16,30 +16,27 @@ import (
 	"tailgate/internal/fault"
 )
 
-// Fetch reads one response. After an error the connections are dropped, so that the next try makes new ones.
+// Fetch reads one response, or goes on with what is left of the last one. After an error the connections are dropped, so that the next try makes new ones.
 // The request is made by hand: kafka-go's Client.Fetch hides which transactions were aborted.
 func (k *Kafka) Fetch(ctx context.Context, p Partition, from int64) (Batch, error) {
-	limit, cancel := context.WithTimeout(ctx, fetchTimeout)
-	defer cancel()
-	got, err := k.transport.RoundTrip(limit, kafka.TCP(k.brokers...), k.fetchRequest(p, from))
-	if err != nil {
-		k.transport.CloseIdleConnections()
-		return Batch{}, fetchError(p, from, err)
-	}
-	resp, ok := got.(*fetch.Response)
-	if !ok || len(resp.Topics) == 0 || len(resp.Topics[0].Partitions) == 0 {
-		return Batch{}, fetchError(p, from, errors.New("the broker's answer is empty"))
-	}
-	part := &resp.Topics[0].Partitions[0]
-	for _, code := range []int16{resp.ErrorCode, part.ErrorCode} {
-		if code != 0 {
-			return Batch{}, fetchError(p, from, kafka.Error(code))
+	k.mu.Lock()
+	a := k.rest[p.ID]
+	delete(k.rest, p.ID)
+	k.mu.Unlock()
+	if a == nil || a.from != from || from >= a.high {
+		var err error
+		if a, err = k.ask(ctx, p, from); err != nil {
+			return Batch{}, err
 		}
 	}
-	b, err := readBatch(part.RecordSet.Records, from, newAborted(part.AbortedTransactions))
-	b.High = part.HighWatermark
-	if err != nil {
+	b := Batch{Next: from, High: a.high}
+	if err := a.read(&b); err != nil {
 		return b, fetchError(p, from, err)
+	}
+	if len(a.data) > 0 {
+		k.mu.Lock()
+		k.rest[p.ID] = a
+		k.mu.Unlock()
 	}
 	return b, nil
 }

@@ -202,3 +202,29 @@ func TestLargeRecordsAndABomb(t *testing.T) {
 		t.Errorf("dead letters %v; the bomb has %d bytes", d, len(bomb))
 	}
 }
+
+// A batch that a producer compressed to a bomb: its records are dead letters, and what lies around it are rows. The
+// fetch limit is so large that one answer holds all three batches.
+func TestBatchBomb(t *testing.T) {
+	b := newBroker(t, 1)
+	zeros := make([][]byte, 100)
+	for i := range zeros {
+		zeros[i] = make([]byte, 1<<20)
+	}
+	b.produce(0, kafka.Zstd, litellm(0, nil), litellm(1, nil))
+	b.produce(0, kafka.Zstd, zeros...)
+	b.produce(0, kafka.Zstd, litellm(2, nil))
+	o := options(t.TempDir())
+	o.MaxBad = 1
+	r := run(t, b.open(), o)
+	checkComplete(t, segmentRows(t, o.Lake), 3)
+	if r.Total.Dead[ingest.DeadBomb] != 100 || r.Total.DeadMessages != 100 || r.Total.Messages != 3 || r.Total.Holes != 0 {
+		t.Errorf("%+v", r.Total)
+	}
+	b.produce(0, kafka.Gzip, zeros...) // at the end of the log
+	b.produce(0, kafka.Lz4, make([]byte, 30<<20))
+	r = run(t, b.open(), o)
+	if r.Total.Dead[ingest.DeadBomb] != 100 || r.Total.Dead[ingest.DeadFramed] != 1 {
+		t.Errorf("%+v", r.Total)
+	}
+}

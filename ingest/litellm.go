@@ -127,6 +127,9 @@ func (p *litellmPayload) arrival(rec *record) (reason string) {
 // messages and tools. It returns false when a count is no count.
 func (p *litellmPayload) fill(rec *record, answer *litellmAnswer, params *litellmParameters, names *nameStore) bool {
 	rec.requestID, rec.session = firstOf(p.CallID, p.ID), firstOf(p.SessionID, p.TraceID)
+	if len(p.SessionID) > 0 && len(p.TraceID) > 0 && !bytes.Equal(p.SessionID, p.TraceID) {
+		rec.parent = p.TraceID // retries and fallbacks share it; without a session of its own it names the session
+	}
 	rec.tenant = firstOf(p.Metadata.Team, p.Metadata.Org, p.Metadata.Key)
 	rec.op, rec.route = litellmOp(p.CallType), p.Metadata.Route
 	rec.model = names.text(firstOf(p.ModelGroup, p.Model))

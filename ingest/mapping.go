@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"tailgate/prompt"
 )
 
 // Mapping says where the fields of the canonical record are in the records of a gateway that has no decoder of
@@ -17,7 +19,7 @@ type Mapping struct {
 	expect  []int  // slots that a record of this layout fills
 	paths   pathTree
 	slots   int
-	fields  map[string]*mapField
+	fields  [mapFields]*mapField
 
 	inputExcludesCache   bool
 	estimateWithoutInput bool
@@ -32,16 +34,114 @@ type mapField struct {
 	slots      []int // the first that holds something wins
 	constant   json.RawMessage
 	unit       string
-	resolution int64 // of a time, in µs; 0 = as written
+	seconds    float64 // of one unit
+	resolution int64   // of a time, in µs; 0 = as written
 	enum       []mapEnum
 	absent     []string // spellings that stand for nothing
 	source     string   // of a token count
 }
 
-// mapEnum replaces a value that matches a pattern.
+// mapEnum replaces a value that matches a pattern, in which a * stands for anything.
 type mapEnum struct {
 	pattern string
+	star    bool
 	value   json.RawMessage
+}
+
+func (e *mapEnum) matches(spelled []byte) bool {
+	if !e.star {
+		return string(spelled) == e.pattern
+	}
+	return matchStar(e.pattern, string(spelled))
+}
+
+// mapName is a field of the canonical record.
+type mapName int
+
+const (
+	fieldArrivedAt mapName = iota
+	fieldEndedAt
+	fieldDuration
+	fieldTtft
+	fieldFirstTokenAt
+	fieldRequestId
+	fieldParentRequestId
+	fieldAttempt
+	fieldSession
+	fieldTenant
+	fieldClock
+	fieldRoute
+	fieldTags
+	fieldOp
+	fieldStatus
+	fieldHttpStatus
+	fieldError
+	fieldReachedEngine
+	fieldIsProbe
+	fieldCacheHit
+	fieldRateLimited
+	fieldStream
+	fieldSampledFraction
+	fieldModel
+	fieldServedModel
+	fieldAdapter
+	fieldCacheSalt
+	fieldInputTokens
+	fieldOutputTokens
+	fieldCachedTokens
+	fieldCacheWriteTokens
+	fieldReasoningTokens
+	fieldRequest
+	fieldMessages
+	fieldPrompt
+	fieldSystem
+	fieldTools
+	fieldResponse
+	fieldPromptState
+	mapFields
+)
+
+// mapNames are the fields as a mapping file spells them.
+var mapNames = [mapFields]string{
+	fieldArrivedAt:        "arrived_at",
+	fieldEndedAt:          "ended_at",
+	fieldDuration:         "duration",
+	fieldTtft:             "ttft",
+	fieldFirstTokenAt:     "first_token_at",
+	fieldRequestId:        "request_id",
+	fieldParentRequestId:  "parent_request_id",
+	fieldAttempt:          "attempt",
+	fieldSession:          "session",
+	fieldTenant:           "tenant",
+	fieldClock:            "clock",
+	fieldRoute:            "route",
+	fieldTags:             "tags",
+	fieldOp:               "op",
+	fieldStatus:           "status",
+	fieldHttpStatus:       "http_status",
+	fieldError:            "error",
+	fieldReachedEngine:    "reached_engine",
+	fieldIsProbe:          "is_probe",
+	fieldCacheHit:         "cache_hit",
+	fieldRateLimited:      "rate_limited",
+	fieldStream:           "stream",
+	fieldSampledFraction:  "sampled_fraction",
+	fieldModel:            "model",
+	fieldServedModel:      "served_model",
+	fieldAdapter:          "adapter",
+	fieldCacheSalt:        "cache_salt",
+	fieldInputTokens:      "input_tokens",
+	fieldOutputTokens:     "output_tokens",
+	fieldCachedTokens:     "cached_tokens",
+	fieldCacheWriteTokens: "cache_write_tokens",
+	fieldReasoningTokens:  "reasoning_tokens",
+	fieldRequest:          "request",
+	fieldMessages:         "messages",
+	fieldPrompt:           "prompt",
+	fieldSystem:           "system",
+	fieldTools:            "tools",
+	fieldResponse:         "response",
+	fieldPromptState:      "prompt_state",
 }
 
 //go:embed mappings/*.yaml
@@ -80,52 +180,70 @@ func shipped(name string) *Mapping {
 	return m
 }
 
-// decode reads a message.
-func (m *Mapping) decode(value []byte) []item {
+// decoder returns a decoder of m that reads with r.
+func (m *Mapping) decoder(r *reader) decoder {
+	mr := &mapReader{m: m, reader: r, c: &capture{values: make([]json.RawMessage, m.slots)}}
 	if m.records == nil {
-		return decodeEach(value, m.one)
+		return r.records(mr.one)
 	}
-	return decodeEach(value, func(raw []byte) []item {
-		var inner [][]byte
-		defer func() {
-			for _, b := range inner {
-				clear(b)
-			}
-		}()
-		found := unfold(raw, m.records, &inner)
-		if found == nil {
-			return []item{{dead: DeadLayout, raw: raw}}
+	return r.records(mr.list)
+}
+
+// list maps the records that one record holds.
+func (r *mapReader) list(raw []byte) []item {
+	var inner [][]byte
+	defer func() {
+		for _, b := range inner {
+			clear(b)
 		}
-		var items []item
-		for _, r := range found {
-			got := m.one(r)
-			for i := range got {
-				got[i].raw = raw // r may be a copy that is cleared
-			}
-			items = append(items, got...)
+	}()
+	if r.reader.unproven {
+		return nil
+	}
+	found := unfold(raw, r.m.records, &inner)
+	switch {
+	case found == nil:
+		return r.reader.one(item{dead: DeadLayout, raw: raw})
+	case len(found) > maxRecords:
+		return r.reader.one(item{dead: DeadTooBig, raw: raw})
+	}
+	var items []item
+	for _, f := range found {
+		got := r.one(f)
+		for i := range got {
+			got[i].raw = raw // f may be a copy that is cleared
 		}
-		return items
-	})
+		items = append(items, got...)
+	}
+	return items
 }
 
 // one maps one record, which is valid JSON.
-func (m *Mapping) one(raw []byte) []item {
+func (r *mapReader) one(raw []byte) []item {
 	if len(raw) == 0 || raw[0] != '{' {
-		return []item{{dead: DeadLayout, raw: raw}}
+		return r.reader.one(item{dead: DeadLayout, raw: raw})
 	}
-	c := capture{values: make([]json.RawMessage, m.slots)}
+	c := r.c
+	clear(c.values)
+	c.inner = c.inner[:0]
 	defer c.clear()
-	m.paths.walk(raw, &c)
-	for _, s := range m.expect {
+	if !r.reader.try(raw, &r.reader.said, func(rd *reader, _ *prompt.Prompt) { r.m.paths.scan(rd, c) }) {
+		if r.reader.unproven {
+			return nil
+		}
+		clear(c.values)
+		r.m.paths.walk(r.reader, raw, c)
+	}
+	for _, s := range r.m.expect {
 		if c.values[s] == nil {
-			return []item{{dead: DeadLayout, raw: raw}}
+			return r.reader.one(item{dead: DeadLayout, raw: raw})
 		}
 	}
-	r := mapReader{m: m, c: &c}
+	r.reason = ""
 	rec := r.record()
 	if r.reason != "" {
 		rec.clear()
-		return []item{{dead: r.reason, raw: raw}}
+		return r.reader.one(item{dead: r.reason, raw: raw})
 	}
-	return []item{{rec: rec, raw: raw}}
+	return r.reader.one(item{rec: rec, raw: raw})
 }

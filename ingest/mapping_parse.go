@@ -135,19 +135,20 @@ func (p *mappingParser) build(f *mappingFile) {
 			p.fault(lineAt(p.root, []string{"fields"}), "fields need arrived_at, or ended_at (with duration, where there is one)")
 		}
 	}
-	p.m.fields = map[string]*mapField{}
 	names := make([]string, 0, len(f.Fields))
 	for name := range f.Fields {
 		names = append(names, name)
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		p.m.fields[name] = p.field(name, f.Fields[name])
+		if i := slices.Index(mapNames[:], name); i >= 0 { // the schema knows no other
+			p.m.fields[i] = p.field(name, f.Fields[name])
+		}
 	}
 }
 
 func (p *mappingParser) field(name string, f mappingField) *mapField {
-	out := &mapField{constant: f.Const, unit: f.Unit, absent: f.Absent, source: f.Source}
+	out := &mapField{constant: f.Const, unit: f.Unit, seconds: unitSeconds[f.Unit], absent: f.Absent, source: f.Source}
 	for _, path := range f.Path {
 		if slot, ok := p.slot(path, "fields", name); ok {
 			out.slots = append(out.slots, slot)
@@ -164,12 +165,11 @@ func (p *mappingParser) field(name string, f mappingField) *mapField {
 		out.resolution = d.Microseconds()
 	}
 	for pattern, value := range f.Enum {
-		out.enum = append(out.enum, mapEnum{pattern: pattern, value: value})
+		out.enum = append(out.enum, mapEnum{pattern: pattern, star: strings.Contains(pattern, "*"), value: value})
 	}
 	slices.SortFunc(out.enum, func(a, b mapEnum) int {
-		starA, starB := strings.Contains(a.pattern, "*"), strings.Contains(b.pattern, "*")
-		if starA != starB {
-			if starB {
+		if a.star != b.star {
+			if b.star {
 				return -1
 			}
 			return 1

@@ -3,10 +3,13 @@ package ingest
 import (
 	"bytes"
 	"encoding/json"
+
 	"errors"
 	"fmt"
 	"strconv"
 	"strings"
+
+	"tailgate/internal/jsonscan"
 )
 
 // step is one step of a path: a key of an object, an index of a list (−1 = last), or all of a list.
@@ -86,8 +89,23 @@ func parseIndex(s string) (st step, rest string, err error) {
 // pathTree holds all paths of a mapping, so that one pass over a record finds them all.
 type pathTree struct {
 	slots []int // captures of a path that ends here
-	keys  map[string]*pathTree
+	keys  []pathKey
 	index map[int]*pathTree
+}
+
+type pathKey struct {
+	key  string
+	next *pathTree
+}
+
+// under returns what follows a key, nil when no path has it.
+func under[T string | []byte](t *pathTree, key T) *pathTree {
+	for i := range t.keys {
+		if k := &t.keys[i]; k.key == string(key) {
+			return k.next
+		}
+	}
+	return nil
 }
 
 // add makes the path fill a slot. Paths have no [*].
@@ -95,12 +113,9 @@ func (t *pathTree) add(steps []step, slot int) {
 	for _, s := range steps {
 		var next *pathTree
 		if s.kind == stepKey {
-			if t.keys == nil {
-				t.keys = map[string]*pathTree{}
-			}
-			if next = t.keys[s.key]; next == nil {
+			if next = under(t, s.key); next == nil {
 				next = &pathTree{}
-				t.keys[s.key] = next
+				t.keys = append(t.keys, pathKey{s.key, next})
 			}
 		} else {
 			if t.index == nil {
@@ -130,49 +145,112 @@ func (c *capture) clear() {
 }
 
 // walk takes the values that t asks for out of raw, which is valid JSON. Of a repeated key the last one wins.
-func (t *pathTree) walk(raw []byte, c *capture) {
-	raw = trimJSON(raw)
-	for _, s := range t.slots {
-		c.values[s] = raw
+func (t *pathTree) walk(r *reader, raw []byte, c *capture) {
+	if i := skipSpace(raw, 0); i < len(raw) {
+		t.walkAt(r, raw, i, c)
 	}
-	if len(raw) == 0 || t.keys == nil && t.index == nil {
-		return
-	}
-	switch raw[0] {
-	case '{':
-		if t.keys != nil {
-			eachMember(raw, func(key, value []byte) {
-				if next := t.keys[string(key)]; next != nil {
-					next.walk(value, c)
-				}
-			})
+}
+
+// walkAt is walk for the value that begins at b[i]; it returns where it ends.
+func (t *pathTree) walkAt(r *reader, b []byte, i int, c *capture) (end int) {
+	switch {
+	case b[i] == '{' && t.keys != nil:
+		end = t.walkObject(r, b, i, c)
+	case b[i] == '[' && t.index != nil:
+		end = t.walkList(r, b, i, c)
+	default:
+		end = skipValue(b, i)
+		if b[i] == '"' && (t.keys != nil || t.index != nil) {
+			t.walkString(r, b[i:end], c)
 		}
-	case '[':
-		t.walkList(raw, c)
-	case '"':
-		inner := unquote(raw[1 : len(raw)-1])
-		c.inner = append(c.inner, inner)
-		if trimmed := trimJSON(inner); len(trimmed) > 0 && (trimmed[0] == '{' || trimmed[0] == '[') && json.Valid(trimmed) {
-			(&pathTree{keys: t.keys, index: t.index}).walk(trimmed, c)
+	}
+	for _, s := range t.slots {
+		c.values[s] = b[i:end]
+	}
+	return end
+}
+
+func (t *pathTree) walkObject(r *reader, b []byte, i int, c *capture) (end int) {
+	for i = skipSpace(b, i+1); i < len(b) && b[i] != '}'; {
+		end := skipString(b, i)
+		key := b[i+1 : end-1]
+		if bytes.IndexByte(key, '\\') >= 0 {
+			key = unquote(key)
+		}
+		i = skipSpace(b, skipSpace(b, end)+1) // behind the colon
+		if next := under(t, key); next != nil {
+			i = next.walkAt(r, b, i, c)
+		} else {
+			i = skipValue(b, i)
+		}
+		i = skipComma(b, i)
+	}
+	return min(i+1, len(b))
+}
+
+func (t *pathTree) walkList(r *reader, b []byte, i int, c *capture) (end int) {
+	n, last := 0, 0
+	for i = skipSpace(b, i+1); i < len(b) && b[i] != ']'; n++ {
+		last = i
+		if next := t.index[n]; next != nil {
+			i = next.walkAt(r, b, i, c)
+		} else {
+			i = skipValue(b, i)
+		}
+		i = skipComma(b, i)
+	}
+	if next := t.index[-1]; next != nil && n > 0 {
+		next.walkAt(r, b, last, c)
+	}
+	return min(i+1, len(b))
+}
+
+// scan is walk for the value that r comes to, which may be odd.
+func (t *pathTree) scan(r *reader, c *capture) {
+	s := &r.scan
+	kind := s.Kind()
+	start := s.Pos()
+	switch {
+	case kind == '{' && t.keys != nil:
+		for s.Enter('{'); s.More('}'); {
+			if next := under(t, s.Key()); next != nil {
+				next.scan(r, c)
+			} else {
+				s.Skip()
+			}
+		}
+	case kind == '[' && t.index != nil:
+		if raw := s.Raw(); raw != nil {
+			t.walkList(r, raw, 0, c)
+		}
+	default:
+		raw := s.Raw()
+		if kind == '"' && raw != nil && (t.keys != nil || t.index != nil) {
+			t.walkString(r, raw, c)
+		}
+	}
+	if s.OK() {
+		for _, slot := range t.slots {
+			c.values[slot] = s.Since(start)
 		}
 	}
 }
 
-func (t *pathTree) walkList(raw []byte, c *capture) {
-	if t.index == nil {
-		return
+// walkString enters a string that holds JSON.
+func (t *pathTree) walkString(r *reader, raw []byte, c *capture) {
+	inner := r.unquoted(raw)
+	c.inner = append(c.inner, inner)
+	if trimmed := trimJSON(inner); len(trimmed) > 0 && (trimmed[0] == '{' || trimmed[0] == '[') && jsonscan.Valid(trimmed) && !heavy(trimmed) {
+		(&pathTree{keys: t.keys, index: t.index}).walkAt(r, trimmed, 0, c)
 	}
-	n := 0
-	var last []byte
-	eachElement(raw, func(value []byte) {
-		if next := t.index[n]; next != nil {
-			next.walk(value, c)
-		}
-		n, last = n+1, value
-	})
-	if next := t.index[-1]; next != nil && last != nil {
-		next.walk(last, c)
+}
+
+// skipComma returns where the next element begins, or where the object or list closes.
+func skipComma(b []byte, i int) int {
+	if i = skipSpace(b, i); i < len(b) && b[i] == ',' {
+		i = skipSpace(b, i+1)
 	}
+	return i
 }
 
 // unfold returns the values that a path with [*] leads to, each a record of its own. Strings that hold JSON
@@ -183,7 +261,7 @@ func unfold(raw []byte, steps []step, inner *[][]byte) [][]byte {
 		text := unquote(raw[1 : len(raw)-1])
 		*inner = append(*inner, text)
 		raw = trimJSON(text)
-		if !json.Valid(raw) {
+		if !jsonscan.Valid(raw) {
 			return nil
 		}
 	}
@@ -215,7 +293,7 @@ func trimJSON(raw []byte) []byte { return bytes.Trim(raw, " \t\r\n") }
 // eachMember visits the members of a valid JSON object. The key is unquoted.
 func eachMember(obj []byte, visit func(key, value []byte)) {
 	for i := skipSpace(obj, 1); i < len(obj) && obj[i] != '}'; {
-		end := skipValue(obj, i)
+		end := skipString(obj, i)
 		key := obj[i+1 : end-1]
 		if bytes.IndexByte(key, '\\') >= 0 {
 			key = unquote(key)
@@ -223,10 +301,7 @@ func eachMember(obj []byte, visit func(key, value []byte)) {
 		i = skipSpace(obj, skipSpace(obj, end)+1) // behind the colon
 		end = skipValue(obj, i)
 		visit(key, obj[i:end])
-		i = skipSpace(obj, end)
-		if i < len(obj) && obj[i] == ',' {
-			i = skipSpace(obj, i+1)
-		}
+		i = skipComma(obj, end)
 	}
 }
 
@@ -235,10 +310,7 @@ func eachElement(list []byte, visit func(value []byte)) {
 	for i := skipSpace(list, 1); i < len(list) && list[i] != ']'; {
 		end := skipValue(list, i)
 		visit(list[i:end])
-		i = skipSpace(list, end)
-		if i < len(list) && list[i] == ',' {
-			i = skipSpace(list, i+1)
-		}
+		i = skipComma(list, end)
 	}
 }
 
@@ -251,6 +323,9 @@ func skipSpace(b []byte, i int) int {
 
 // skipValue returns the end of the value that begins at b[i], in valid JSON.
 func skipValue(b []byte, i int) int {
+	if end := jsonscan.End(b, i); end >= 0 {
+		return end
+	}
 	switch b[i] {
 	case '"':
 		return skipString(b, i)
@@ -276,7 +351,7 @@ func skipValue(b []byte, i int) int {
 	return i
 }
 
-// skipString returns the end of the string whose quote is at b[i].
+// skipString returns the end of the string whose quote is at b[i], in valid JSON.
 func skipString(b []byte, i int) int {
 	for i++; i < len(b); i++ {
 		n := bytes.IndexByte(b[i:], '"')

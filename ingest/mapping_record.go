@@ -1,19 +1,22 @@
 package ingest
 
 import (
+	"bytes"
 	"encoding/json"
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
+	"unicode/utf8"
 
+	"tailgate/internal/jsonscan"
 	"tailgate/schemas"
 )
 
 // mapReader makes the record of one capture. The first fault stays in reason.
 type mapReader struct {
 	m      *Mapping
+	reader *reader
 	c      *capture
 	reason string
 }
@@ -25,22 +28,29 @@ func (r *mapReader) fail(reason string) {
 }
 
 // raw returns the value of a field, nil when the record does not tell.
-func (r *mapReader) raw(name string) json.RawMessage {
+func (r *mapReader) raw(name mapName) json.RawMessage {
 	f := r.m.fields[name]
 	if f == nil {
 		return nil
 	}
 	for _, s := range f.slots {
 		v := r.c.values[s]
-		if !present(v) || string(v) == `""` || f.absent != nil && slices.Contains(f.absent, spelling(v)) {
+		if !present(v) || string(v) == `""` {
+			continue
+		}
+		if f.enum == nil && f.absent == nil {
+			return v
+		}
+		spelled := spelling(v)
+		if slices.ContainsFunc(f.absent, func(a string) bool { return a == string(spelled) }) {
 			continue
 		}
 		if f.enum == nil {
 			return v
 		}
-		for _, e := range f.enum {
-			if matchStar(e.pattern, spelling(v)) {
-				return e.value
+		for i := range f.enum {
+			if f.enum[i].matches(spelled) {
+				return f.enum[i].value
 			}
 		}
 	}
@@ -48,41 +58,79 @@ func (r *mapReader) raw(name string) json.RawMessage {
 }
 
 // spelling is a scalar as the log spells it, without quotes.
-func spelling(raw json.RawMessage) string {
-	if isString(raw) {
-		return string(unquote(raw[1 : len(raw)-1]))
+func spelling(raw json.RawMessage) []byte {
+	switch {
+	case !isString(raw):
+		return raw
+	case bytes.IndexByte(raw, '\\') < 0 && utf8.Valid(raw):
+		return raw[1 : len(raw)-1]
 	}
-	return string(raw)
+	return unquote(raw[1 : len(raw)-1])
 }
 
-func (r *mapReader) label(name string) []byte {
-	var l label
-	if raw := r.raw(name); raw != nil && l.UnmarshalJSON(raw) != nil {
+// label copies a string or a number; the captured values are cleared.
+func (r *mapReader) label(name mapName) []byte {
+	raw := r.raw(name)
+	switch {
+	case len(raw) >= 2 && raw[0] == '"':
+		return r.reader.unquoted(raw)
+	case len(raw) > 0 && (raw[0] == '-' || isDigit(raw[0])):
+		return r.reader.keep(raw)
+	case len(raw) > 0 && (raw[0] == '{' || raw[0] == '['):
 		r.fail(DeadBadField)
 	}
-	return l
+	return nil
 }
 
-func (r *mapReader) number(name string) number {
-	var n number
-	if raw := r.raw(name); raw != nil && n.UnmarshalJSON(raw) != nil {
+func (r *mapReader) number(name mapName) number {
+	raw := r.raw(name)
+	if raw == nil {
+		return number{}
+	}
+	if v, ok := jsonscan.ParseNumber(raw); ok {
+		return number{v: v, set: true}
+	}
+	return r.oddNumber(raw)
+}
+
+// oddNumber reads a number in a string, and others that are not spelled as JSON has it.
+func (r *mapReader) oddNumber(raw json.RawMessage) (n number) {
+	if n.UnmarshalJSON(raw) != nil {
 		r.fail(DeadBadField)
 	}
 	return n
 }
 
-func (r *mapReader) flag(name string) *bool {
-	var f flag
-	if raw := r.raw(name); raw != nil {
-		_ = f.UnmarshalJSON(raw)
-		if f.v == nil {
-			r.fail(DeadBadField)
-		}
+func (r *mapReader) flag(name mapName) *bool {
+	raw := r.raw(name)
+	if raw == nil {
+		return nil
 	}
-	return f.v
+	v, ok := spelledFlag(raw)
+	if !ok {
+		r.fail(DeadBadField)
+		return nil
+	}
+	return v
 }
 
-func (r *mapReader) is(name string) bool {
+// spelledFlag reads a flag; ok is false for what is none.
+func spelledFlag(raw json.RawMessage) (v *bool, ok bool) {
+	switch string(raw) {
+	case "true":
+		return new(true), true
+	case "false":
+		return new(false), true
+	}
+	var f flag
+	_ = f.UnmarshalJSON(raw)
+	return f.v, f.v != nil
+}
+
+func (r *mapReader) is(name mapName) bool {
+	if r.m.fields[name] == nil {
+		return false
+	}
 	v := r.flag(name)
 	return v != nil && *v
 }
@@ -91,21 +139,21 @@ func (r *mapReader) is(name string) bool {
 var unitSeconds = map[string]float64{"s": 1, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 
 // duration reads a span of time in its field's unit.
-func (r *mapReader) duration(name string) *time.Duration {
+func (r *mapReader) duration(name mapName) (d time.Duration, set bool) {
 	n := r.number(name)
 	if !n.set {
-		return nil
+		return 0, false
 	}
-	s := n.v * unitSeconds[r.m.fields[name].unit]
+	s := n.v * r.m.fields[name].seconds
 	if s < 0 || s > math.MaxInt32 {
 		r.fail(DeadBadField)
-		return nil
+		return 0, false
 	}
-	return new(time.Duration(math.Round(s * 1e9)))
+	return time.Duration(math.Round(s * 1e9)), true
 }
 
 // time reads a moment in its field's unit, and how fine it is.
-func (r *mapReader) time(name string) (t time.Time, resolution int64, set bool) {
+func (r *mapReader) time(name mapName) (t time.Time, resolution int64, set bool) {
 	l := r.label(name)
 	if len(l) == 0 {
 		return time.Time{}, 0, false
@@ -147,32 +195,32 @@ func unixTime(l []byte, unit string) (time.Time, bool) {
 
 // record makes the record; it is not to be used when there is a reason.
 func (r *mapReader) record() *record {
-	rec := &record{
-		requestID: r.label("request_id"), parent: r.label("parent_request_id"), session: r.label("session"),
-		tenant: r.label("tenant"), clock: r.label("clock"), route: r.label("route"),
-		tags: readTags(r.raw("tags")), probe: r.is("is_probe"),
-	}
+	rec := r.reader.record()
+	rec.requestID, rec.parent, rec.session = r.label(fieldRequestId), r.label(fieldParentRequestId), r.label(fieldSession)
+	rec.tenant, rec.clock, rec.route = r.label(fieldTenant), r.label(fieldClock), r.label(fieldRoute)
+	rec.tags, rec.probe = r.reader.tags(rec.tags, r.raw(fieldTags)), r.is(fieldIsProbe)
 	r.times(rec)
 	body, answer, response := r.content(rec)
-	served := r.label("served_model")
-	rec.model = string(firstOf(r.label("model"), body.Model, served, response.Model))
-	rec.prompt.Model = string(firstOf(served, response.Model, []byte(rec.model)))
-	rec.prompt.Adapter = string(r.label("adapter"))
-	rec.prompt.CacheSalt = string(firstOf(r.label("cache_salt"), body.CacheSalt))
-	if rec.stream = r.flag("stream"); rec.stream == nil && present(r.raw("request")) {
+	served := r.label(fieldServedModel)
+	asked := firstOf(r.label(fieldModel), body.Model, served, response.Model)
+	rec.model = r.reader.names.text(asked)
+	rec.prompt.Model = r.reader.names.text(firstOf(served, response.Model, asked))
+	rec.prompt.Adapter = r.reader.names.text(r.label(fieldAdapter))
+	rec.prompt.CacheSalt = r.reader.names.text(firstOf(r.label(fieldCacheSalt), body.CacheSalt))
+	if rec.stream = r.flag(fieldStream); rec.stream == nil && present(r.raw(fieldRequest)) {
 		rec.stream = body.Stream.v
 	}
-	rec.op = string(r.label("op"))
+	rec.op = r.reader.names.text(r.label(fieldOp))
 	if rec.op == "" {
 		rec.op = body.op(rec.route)
 	}
-	if n, ok, err := r.number("attempt").tokens(); ok || err != nil {
+	if n, ok, err := r.number(fieldAttempt).tokens(); ok || err != nil {
 		rec.attempt = int32(n)
 		if err != nil {
 			r.fail(DeadBadField)
 		}
 	}
-	if n := r.number("sampled_fraction"); n.set {
+	if n := r.number(fieldSampledFraction); n.set {
 		rec.sampled = n.v
 		if !(n.v > 0 && n.v <= 1) {
 			r.fail(DeadBadField)
@@ -190,13 +238,15 @@ func (r *mapReader) record() *record {
 
 // times takes the arrival from its own field, or from the end and the duration.
 func (r *mapReader) times(rec *record) {
-	rec.duration = r.duration("duration")
-	start, resolution, started := r.time("arrived_at")
-	end, endResolution, ended := r.time("ended_at")
+	if d, ok := r.duration(fieldDuration); ok {
+		rec.setDuration(d)
+	}
+	start, resolution, started := r.time(fieldArrivedAt)
+	end, endResolution, ended := r.time(fieldEndedAt)
 	switch {
 	case started:
 		if ended && rec.duration == nil && !end.Before(start) {
-			rec.duration = new(end.Sub(start))
+			rec.setDuration(end.Sub(start))
 		}
 	case ended && rec.duration != nil:
 		start, resolution, rec.quality = end.Add(-*rec.duration), endResolution, schemas.TimeEndMinusDur
@@ -206,29 +256,23 @@ func (r *mapReader) times(rec *record) {
 		r.fail(DeadMissingTime)
 	}
 	rec.arrived, rec.resolutionUs = start, resolution
-	if rec.ttft = r.duration("ttft"); rec.ttft == nil {
-		if first, _, ok := r.time("first_token_at"); ok && first.After(start) {
-			rec.ttft = new(first.Sub(start))
+	if d, ok := r.duration(fieldTtft); ok {
+		if d > 0 {
+			rec.setTTFT(d)
 		}
-	}
-	if rec.ttft != nil && *rec.ttft == 0 {
-		rec.ttft = nil
+	} else if first, _, ok := r.time(fieldFirstTokenAt); ok && first.After(start) {
+		rec.setTTFT(first.Sub(start))
 	}
 }
 
 // content reads the prompt from a whole request body or from fields of their own, and the answer.
 func (r *mapReader) content(rec *record) (body requestBody, answer answerState, response responseBody) {
-	request := r.raw("request")
-	cut := isCut(request, r.m.bodyLimit)
-	if cut {
-		request = nil // nothing of it can be trusted to be whole
-	}
-	body, err := readRequestBody(request)
+	body, cut, err := r.body(r.raw(fieldRequest))
 	if err == nil {
 		cut = r.overlay(&body) || cut
 	}
 	if err == nil {
-		err = body.appendTo(&rec.prompt)
+		err = body.appendTo(r.reader, &rec.prompt)
 	}
 	if err != nil {
 		r.fail(DeadBadField)
@@ -238,66 +282,71 @@ func (r *mapReader) content(rec *record) (body requestBody, answer answerState, 
 	if len(rec.prompt.Messages) == 0 && cut {
 		rec.prompt.State = schemas.PromptTruncated
 	}
-	if state := string(r.label("prompt_state")); state != "" && state != schemas.PromptFull {
+	if state := string(r.label(fieldPromptState)); state != "" && state != schemas.PromptFull {
 		rec.prompt.State, rec.prompt.Intact = state, 0
 	}
-	response, answer = readResponseBody(r.raw("response"))
+	response, answer = r.reader.responseBody(r.raw(fieldResponse))
 	rec.answer = answer.text
 	return body, answer, response
 }
 
-// isCut tells whether a request body in a string is as long as the gateway's limit (0 = none), or no JSON any
-// more.
-func isCut(raw json.RawMessage, limit int) bool {
+// body reads a request's body. cut tells that it came in a string which is as long as the gateway's limit or no
+// JSON any more: nothing of it can be trusted to be whole.
+func (r *mapReader) body(raw json.RawMessage) (body requestBody, cut bool, err error) {
 	if !isString(raw) {
-		return false
+		body, err = r.reader.requestObject(raw, nil)
+		return body, false, err
 	}
-	inner := unquote(raw[1 : len(raw)-1])
-	defer clear(inner)
-	return limit > 0 && len(inner) >= limit || !json.Valid(inner)
+	inner, limit := r.reader.unquoted(raw), r.m.bodyLimit
+	if limit > 0 && len(inner) >= limit || !jsonscan.Valid(inner) {
+		clear(inner)
+		return body, true, nil
+	}
+	body, err = r.reader.requestObject(trimJSON(inner), inner)
+	return body, false, err
 }
 
 // overlay puts fields of their own into the request body. cut tells that one of them is the rest of a JSON value.
 func (r *mapReader) overlay(body *requestBody) (cut bool) {
-	for name, to := range map[string]*json.RawMessage{
-		"messages": &body.Messages, "prompt": &body.Prompt, "system": &body.System, "tools": &body.Tools,
-	} {
+	put := func(field json.RawMessage, name mapName) json.RawMessage {
 		raw := r.raw(name)
 		if raw == nil {
-			continue
+			return field
 		}
-		var inner json.RawMessage
-		if unwrapJSON(raw, &inner) != nil || inner == nil {
-			if text := spelling(raw); strings.HasPrefix(text, "[{") || strings.HasPrefix(text, `{"`) {
-				cut = true
-				continue
-			}
-			inner = slices.Clone(raw) // a plain text
+		inner, ok := r.reader.inner(raw)
+		if ok && len(inner) > 0 {
+			return inner
 		}
-		*to = inner
+		if text := spelling(raw); bytes.HasPrefix(text, []byte("[{")) || bytes.HasPrefix(text, []byte(`{"`)) {
+			cut = true
+			return field
+		}
+		return raw // a plain text
 	}
+	body.Messages, body.Prompt = put(body.Messages, fieldMessages), put(body.Prompt, fieldPrompt)
+	body.System, body.Tools = put(body.System, fieldSystem), put(body.Tools, fieldTools)
 	return cut
 }
 
 func (r *mapReader) outcome(rec *record) {
-	code := httpCode(r.label("http_status"))
-	settleOutcome(rec, code, r.label("error"), false)
-	if code == 0 && rec.status == schemas.StatusOK && r.m.fields["http_status"] != nil {
+	code := httpCode(r.label(fieldHttpStatus))
+	settleOutcome(rec, code, r.label(fieldError), false)
+	if code == 0 && rec.status == schemas.StatusOK && r.m.fields[fieldHttpStatus] != nil {
 		rec.status = schemas.StatusUnknown
 	}
-	if status := string(r.label("status")); status != "" {
+	if status := r.reader.names.text(r.label(fieldStatus)); status != "" {
 		rec.status = status
 		rec.reached = !slices.Contains([]string{
 			schemas.StatusCacheHit, schemas.StatusRateLimited, schemas.StatusBlocked, schemas.StatusClientError,
 		}, status)
 	}
-	if r.is("rate_limited") {
+	if r.is(fieldRateLimited) {
 		rec.status, rec.reached = schemas.StatusRateLimited, false
 	}
-	if r.is("cache_hit") {
+	if r.is(fieldCacheHit) {
 		rec.status, rec.reached = schemas.StatusCacheHit, false
 	}
-	if reached := r.flag("reached_engine"); reached != nil {
+	if reached := r.flag(fieldReachedEngine); reached != nil {
 		rec.reached = *reached
 	}
 	rec.reached = rec.reached && !rec.probe
@@ -306,22 +355,25 @@ func (r *mapReader) outcome(rec *record) {
 // usage takes the counts from fields of their own, and what they do not tell from the response body.
 func (r *mapReader) usage(response responseBody) usage {
 	u := response.Usage.counts(schemas.TokensProvider)
-	for name, to := range map[string]*number{
-		"input_tokens": &u.in, "output_tokens": &u.out, "cached_tokens": &u.cached,
-		"cache_write_tokens": &u.cacheWrite, "reasoning_tokens": &u.reasoning,
+	for _, f := range [...]struct {
+		name mapName
+		to   *number
+	}{
+		{fieldInputTokens, &u.in}, {fieldOutputTokens, &u.out}, {fieldCachedTokens, &u.cached},
+		{fieldCacheWriteTokens, &u.cacheWrite}, {fieldReasoningTokens, &u.reasoning},
 	} {
-		if n := r.number(name); n.set {
-			*to = n
-			if name == "input_tokens" {
+		if n := r.number(f.name); n.set {
+			*f.to = n
+			if f.name == fieldInputTokens {
 				u.excludesCache = false
 			}
 		}
 	}
 	u.excludesCache = u.excludesCache || r.m.inputExcludesCache
-	if f := r.m.fields["input_tokens"]; f != nil && f.source != "" {
+	if f := r.m.fields[fieldInputTokens]; f != nil && f.source != "" {
 		u.source = f.source
 	}
-	if f := r.m.fields["output_tokens"]; f != nil {
+	if f := r.m.fields[fieldOutputTokens]; f != nil {
 		u.outSource = f.source
 	}
 	if r.m.estimateWithoutInput && u.in.v == 0 {

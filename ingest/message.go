@@ -9,30 +9,28 @@ func (w *worker) message(r *Record) error {
 	defer clear(r.Value)
 	facts := &w.seg.facts
 	rows, dead := facts.Rows, len(w.seg.dead)
+	from := &origin{offset: r.Offset, time: r.Time, open: true}
 	switch {
 	case r.Mark == markControl:
 		facts.Skips[SkipControl]++
 	case r.Mark == markAborted:
 		facts.Skips[SkipAborted]++
+	case r.Mark == markBomb:
+		w.bury(r, 0, DeadBomb, nil)
+		from.dead = true
 	case r.Mark == markTooBig || r.Size > w.opts.MaxRecordBytes:
 		w.bury(r, 0, DeadTooBig, nil)
+		from.dead = true
 	case r.Value == nil:
 		facts.Skips[SkipTombstone]++
 	case len(bytes.TrimSpace(r.Value)) == 0:
 		facts.Skips[SkipEmpty]++
 	default:
-		if err := w.records(r); err != nil {
+		if err := w.records(r, from); err != nil {
 			return err
 		}
 	}
-	switch {
-	case facts.Rows > rows:
-		facts.Messages++
-	case len(w.seg.dead) > dead:
-		facts.DeadMessages++
-	default:
-		facts.SkippedMessages++
-	}
+	from.count(facts)
 	if !r.Time.IsZero() {
 		facts.LoggedUs = max(facts.LoggedUs, r.Time.UnixMicro())
 	}
@@ -48,17 +46,19 @@ func (w *worker) message(r *Record) error {
 }
 
 // records decodes a message and makes the rows of its records.
-func (w *worker) records(r *Record) error {
+func (w *worker) records(r *Record, from *origin) error {
 	text, dead := w.unwrap.open(r.Value)
 	defer w.unwrap.forget()
 	if dead != "" {
 		w.bury(r, 0, dead, r.Value)
+		from.dead = true
 		return nil
 	}
 	if len(bytes.TrimSpace(text)) == 0 {
 		w.seg.facts.Skips[SkipEmpty]++
 		return nil
 	}
+	defer w.decode(nil) // it forgets what it kept of the message
 	items := w.decode(text)
 	defer func() {
 		for i := range items {
@@ -68,7 +68,15 @@ func (w *worker) records(r *Record) error {
 		}
 	}()
 	for i := range items {
-		if err := w.record(r, int32(i), &items[i]); err != nil {
+		var err error
+		if items[i].piece != nil && w.join != nil {
+			err = w.hold(r, from, int32(i), &items[i])
+		} else {
+			rows, dead := w.seg.facts.Rows, len(w.seg.dead)
+			err = w.record(r, int32(i), &items[i])
+			from.rows, from.dead = from.rows || w.seg.facts.Rows > rows, from.dead || len(w.seg.dead) > dead
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -96,6 +104,13 @@ func (w *worker) record(r *Record, index int32, it *item) error {
 	if err != nil {
 		w.bury(r, index, DeadHash, it.raw)
 		return nil
+	}
+	if it.rec.duration != nil && it.rec.quality == "" && it.rec.resolutionUs <= 1000 {
+		clock := ""
+		if row.ClockID != nil {
+			clock = *row.ClockID
+		}
+		w.meter.clocks.add(clock, it.rec.arrived.Add(*it.rec.duration), r.Time)
 	}
 	return w.seg.addRow(row)
 }

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -9,6 +10,8 @@ import (
 type meter struct {
 	records, bytes, rows, dead, behind, segments, conflicts atomic.Int64
 	memory                                                  budget
+	clocks                                                  skewMeter
+	heavy                                                   sync.Mutex // held by the one worker that reads large batches
 	started                                                 time.Time
 }
 
@@ -29,7 +32,7 @@ func (m *meter) report(f func(Progress), known bool, done <-chan struct{}) {
 
 func (m *meter) progress(known bool) Progress {
 	p := Progress{Records: m.records.Load(), Bytes: m.bytes.Load(), Rows: m.rows.Load(), Dead: m.dead.Load(), Behind: -1,
-		Segments: m.segments.Load(), Conflicts: m.conflicts.Load(), Buffered: m.memory.used.Load(), Elapsed: time.Since(m.started)}
+		Segments: m.segments.Load(), Conflicts: m.conflicts.Load(), Buffered: m.memory.used.Load(), Elapsed: time.Since(m.started), Clocks: m.clocks.report()}
 	if known {
 		p.Behind = max(0, m.behind.Load())
 	}

@@ -3,6 +3,8 @@ package ingest
 import (
 	"encoding/json"
 
+	"tailgate/internal/jsonscan"
+	"tailgate/prompt"
 	"tailgate/schemas"
 )
 
@@ -29,26 +31,84 @@ type openAIPair struct {
 	Response   json.RawMessage `json:"response"`
 }
 
-func decodeOpenAI(raw []byte) []item {
+// openAI decodes a pair.
+func (r *reader) openAI(raw []byte) []item {
 	var p openAIPair
-	if err := json.Unmarshal(raw, &p); err != nil {
-		return []item{{dead: DeadBadField, raw: raw}}
+	if !r.try(raw, &r.said, func(r *reader, _ *prompt.Prompt) { r.pair(&p) }) {
+		if r.unproven {
+			return nil
+		}
+		p = openAIPair{}
+		if err := json.Unmarshal(raw, &p); err != nil {
+			return r.one(item{dead: DeadBadField, raw: raw})
+		}
 	}
 	if !present(p.Request) || len(p.StartedAt) == 0 && len(p.EndedAt) == 0 {
-		return []item{{dead: DeadLayout, raw: raw}}
+		return r.one(item{dead: DeadLayout, raw: raw})
 	}
-	rec, reason := p.record()
+	rec, reason := p.record(r)
 	if reason != "" {
 		if rec != nil {
 			rec.clear()
 		}
-		return []item{{dead: reason, raw: raw}}
+		return r.one(item{dead: reason, raw: raw})
 	}
-	return []item{{rec: rec, raw: raw}}
+	return r.one(item{rec: rec, raw: raw})
+}
+
+// pairMembers are the members that openAIPair has. TestReaderKnowsEveryMember holds the two together.
+var pairMembers = jsonscan.NewFields("request_id", "attempt", "parent_request_id", "session_id", "tenant", "gateway", "route",
+	"tags", "started_at", "first_token_at", "ended_at", "http_status", "error", "cache_hit", "is_probe", "sampled_fraction",
+	"request", "response")
+
+func (r *reader) pair(p *openAIPair) {
+	var seen uint64
+	for r.scan.Enter('{'); r.scan.More('}'); {
+		switch r.scan.Field(pairMembers, &seen) {
+		case "request_id":
+			p.ID = r.label()
+		case "attempt":
+			p.Attempt = r.count()
+		case "parent_request_id":
+			p.Parent = r.label()
+		case "session_id":
+			p.Session = r.label()
+		case "tenant":
+			p.Tenant = r.label()
+		case "gateway":
+			p.Gateway = r.label()
+		case "route":
+			p.Route = r.label()
+		case "tags":
+			p.Tags = r.value()
+		case "started_at":
+			p.StartedAt = r.label()
+		case "first_token_at":
+			p.FirstAt = r.label()
+		case "ended_at":
+			p.EndedAt = r.label()
+		case "http_status":
+			p.HTTPStatus = r.label()
+		case "error":
+			p.Error = r.label()
+		case "cache_hit":
+			p.CacheHit = r.aloud()
+		case "is_probe":
+			p.Probe = r.aloud()
+		case "sampled_fraction":
+			p.Sampled = r.count()
+		case "request":
+			p.Request = r.value()
+		case "response":
+			p.Response = r.value()
+		default:
+			r.scan.Skip()
+		}
+	}
 }
 
 // record maps the pair; with a reason the record is not to be used.
-func (p *openAIPair) record() (rec *record, reason string) {
+func (p *openAIPair) record(r *reader) (rec *record, reason string) {
 	if len(p.StartedAt) == 0 {
 		return nil, DeadMissingTime
 	}
@@ -56,19 +116,20 @@ func (p *openAIPair) record() (rec *record, reason string) {
 	if !ok {
 		return nil, DeadBadTime
 	}
-	body, err := readRequestBody(p.Request)
+	body, err := r.requestBody(p.Request)
 	if err != nil {
 		return nil, DeadBadField
 	}
-	response, answer := readResponseBody(p.Response)
-	rec = &record{
-		arrived: start, resolutionUs: 1, requestID: p.ID, parent: p.Parent, session: p.Session, tenant: p.Tenant,
-		clock: p.Gateway, route: p.Route, tags: readTags(p.Tags), probe: p.Probe.is(),
-		op: body.op(p.Route), model: string(firstOf(body.Model, response.Model)), stream: new(body.Stream.is()),
-		answer: answer.text,
-	}
-	rec.prompt.Model, rec.prompt.CacheSalt = string(firstOf(response.Model, body.Model)), string(body.CacheSalt)
-	if err := body.appendTo(&rec.prompt); err != nil {
+	response, answer := r.responseBody(p.Response)
+	rec = r.record()
+	rec.arrived, rec.resolutionUs, rec.requestID, rec.parent = start, 1, p.ID, p.Parent
+	rec.session, rec.tenant, rec.clock, rec.route = p.Session, p.Tenant, p.Gateway, p.Route
+	rec.tags, rec.probe, rec.op = r.tags(rec.tags, p.Tags), p.Probe.is(), body.op(p.Route)
+	rec.model, rec.answer = r.names.text(firstOf(body.Model, response.Model)), answer.text
+	rec.setStream(body.Stream.is())
+	rec.prompt.Model = r.names.text(firstOf(response.Model, body.Model))
+	rec.prompt.CacheSalt = r.names.text(body.CacheSalt)
+	if err := body.appendTo(r, &rec.prompt); err != nil {
 		return rec, DeadBadField
 	}
 	judge(&rec.prompt)
@@ -82,10 +143,10 @@ func (p *openAIPair) record() (rec *record, reason string) {
 		rec.status, rec.reached = schemas.StatusCacheHit, false
 	}
 	if end, ok := mixedTime(p.EndedAt); ok && !end.Before(start) {
-		rec.duration = new(end.Sub(start))
+		rec.setDuration(end.Sub(start))
 	}
 	if first, ok := mixedTime(p.FirstAt); ok && first.After(start) && *rec.stream && rec.reached {
-		rec.ttft = new(first.Sub(start))
+		rec.setTTFT(first.Sub(start))
 	}
 	u := response.Usage.counts(schemas.TokensProvider)
 	if !u.settle(rec, answer) {

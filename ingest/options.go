@@ -94,6 +94,8 @@ type Progress struct {
 	Segments  int64 // published
 	Conflicts int64 // given up because another writer had them
 	Buffered  int64 // bytes of rows that open segments hold in memory
+
+	Clocks []ClockLag // of the latest records, the most skewed first
 }
 
 // Validate reports every fault of o.

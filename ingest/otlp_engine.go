@@ -10,26 +10,26 @@ import (
 )
 
 // engineRecord maps vLLM's own span of a request: it has no prompt, but the best arrival times there are.
-func (s *otlpSpan) engineRecord(a, resource attributes) (rec *record, reason string) {
-	rec, reason = s.begin(a, resource)
+func (o *otlpReader) engineRecord(s *otlpSpan, a, resource *attributes) (rec *record, reason string) {
+	rec, reason = o.arrival(s, a, resource)
 	if reason != "" {
 		return nil, reason
 	}
 	if id := a.text("gen_ai.request.id"); len(id) > 0 {
-		rec.requestID = bytes.Clone(id)
+		rec.requestID = id
 	}
 	rec.op = schemas.OpOther
 	if op := engineOp(rec.requestID); op != "" {
 		rec.op = op
 	}
-	model := string(a.text("gen_ai.response.model", "gen_ai.request.model"))
+	model := o.names.text(a.text("gen_ai.response.model", "gen_ai.request.model"))
 	rec.model, rec.prompt.Model = model, model
 	rec.prompt.State = schemas.PromptAbsent
 	if d, ok := seconds(a.number("gen_ai.latency.e2e")); ok {
-		rec.duration = &d
+		rec.setDuration(d)
 	}
 	if d, ok := seconds(a.number("gen_ai.latency.time_to_first_token")); ok {
-		rec.ttft = &d
+		rec.setTTFT(d)
 	}
 	s.outcome(rec, a)
 	if !spanTokens(rec, a, answerState{}) {
@@ -40,12 +40,12 @@ func (s *otlpSpan) engineRecord(a, resource attributes) (rec *record, reason str
 
 // engineOp tells the operation by the prefix that vLLM's API server gives to request ids.
 func engineOp(id []byte) string {
-	for prefix, op := range map[string]string{
-		"chatcmpl-": schemas.OpChat, "cmpl-": schemas.OpCompletion, "resp_": schemas.OpResponses,
-		"embd-": schemas.OpEmbedding, "score-": schemas.OpRerank, "rerank-": schemas.OpRerank,
+	for _, known := range [...]struct{ prefix, op string }{
+		{"chatcmpl-", schemas.OpChat}, {"cmpl-", schemas.OpCompletion}, {"resp_", schemas.OpResponses},
+		{"embd-", schemas.OpEmbedding}, {"score-", schemas.OpRerank}, {"rerank-", schemas.OpRerank},
 	} {
-		if bytes.HasPrefix(id, []byte(prefix)) {
-			return op
+		if bytes.HasPrefix(id, []byte(known.prefix)) {
+			return known.op
 		}
 	}
 	return ""
@@ -60,7 +60,7 @@ func seconds(n number) (time.Duration, bool) {
 
 // sampledShare reads which share of requests a tracer kept: the threshold in the W3C trace state
 // ("ot=th:…", OpenTelemetry's consistent sampling), or what older samplers wrote into attributes. 0 = not told.
-func sampledShare(state []byte, a attributes) float64 {
+func sampledShare(state []byte, a *attributes) float64 {
 	if p := thresholdShare(state); p > 0 {
 		return p
 	}
@@ -76,6 +76,9 @@ func sampledShare(state []byte, a attributes) float64 {
 // thresholdShare turns the rejection threshold th, up to 14 hex digits without its trailing zeros, into the
 // share that was kept.
 func thresholdShare(state []byte) float64 {
+	if len(state) == 0 {
+		return 0
+	}
 	for vendor := range bytes.SplitSeq(state, []byte{','}) {
 		fields, ok := bytes.CutPrefix(bytes.TrimSpace(vendor), []byte("ot="))
 		if !ok {

@@ -27,7 +27,7 @@ type otlpLog struct {
 }
 
 // name is the event's; older exporters write it as an attribute.
-func (l *otlpLog) name(a attributes) string {
+func (l *otlpLog) name(a *attributes) string {
 	return string(firstOf(l.EventName, a.text("event.name")))
 }
 
@@ -43,27 +43,25 @@ type call struct {
 	rec      *record
 	messages messageList
 	last     time.Time
-	attrs    attributes // of an event that carries all content
-	reason   string     // of a dead letter
+	attrs    *attributes // of an event that carries all content
+	reason   string      // of a dead letter
 }
 
 // logItems makes records of content events whose span is not in the same export: one per span that they name.
 // An event tells when something was seen, not when the request came: t_quality says so.
-func (e *otlpExport) logItems(view otlpView, spans map[string]bool, raw []byte) []item {
+func (o *otlpReader) logItems(e *otlpExport, spans map[string]bool, raw []byte) []item {
 	var items []item
 	calls := map[string]*call{}
 	var order []*call
 	for _, r := range e.Logs {
-		resource := attributes{}
-		resource.add(r.Resource.Attributes)
+		resource := newAttributes(r.Resource.Attributes)
 		for _, scope := range r.Scopes {
 			for i := range scope.Records {
 				l := &scope.Records[i]
-				a := attributes{}
-				a.add(l.Attributes)
-				key := string(spanKey(l.TraceID, l.SpanID))
+				a := newAttributes(l.Attributes)
+				key := string(o.spanKey(l.TraceID, l.SpanID))
 				switch {
-				case view.engine || view.openInference || !isContentEvent(l.name(a)):
+				case o.view.engine || o.view.openInference || !isContentEvent(l.name(a)):
 					items = append(items, item{skip: SkipNotGeneration})
 					continue
 				case spans[key]:
@@ -78,12 +76,12 @@ func (e *otlpExport) logItems(view otlpView, spans map[string]bool, raw []byte) 
 					calls[key] = c
 					order = append(order, c)
 				}
-				c.add(l, a, resource)
+				c.add(o, l, a, resource)
 			}
 		}
 	}
 	for _, c := range order {
-		items = append(items, c.item(raw))
+		items = append(items, c.item(o, raw))
 	}
 	return items
 }
@@ -93,17 +91,16 @@ func isContentEvent(name string) bool {
 	return message || name == genAIDetails || name == genAIChoice || name == contentPrompt || name == contentAnswer
 }
 
-func (c *call) add(l *otlpLog, a, resource attributes) {
+func (c *call) add(o *otlpReader, l *otlpLog, a, resource *attributes) {
 	at, ok := l.at()
 	if !ok {
 		c.reason = DeadMissingTime
 		return
 	}
 	if c.rec == nil {
-		c.rec = &record{
-			arrived: at, quality: schemas.TimeFirstSeen, resolutionUs: 1,
-			requestID: spanKey(l.TraceID, l.SpanID), op: schemas.OpChat,
-		}
+		c.rec = o.record()
+		c.rec.arrived, c.rec.quality, c.rec.resolutionUs = at, schemas.TimeFirstSeen, 1
+		c.rec.requestID, c.rec.op = o.spanKey(l.TraceID, l.SpanID), schemas.OpChat
 		identify(c.rec, a, resource)
 		c.attrs, c.last = a, at
 	}
@@ -120,18 +117,16 @@ func (c *call) add(l *otlpLog, a, resource attributes) {
 	}
 	var body []byte
 	if l.Body != nil {
-		body = l.Body.appendJSON(nil)
-		if l.Body.String != nil {
-			body = attributes{"body": l.Body}.json("body")
+		if body = l.Body.json(); !l.Body.String.set {
+			defer clear(body)
 		}
 	}
-	if c.messages.add(name, a, body) != nil {
+	if c.messages.add(o.reader, name, a, body) != nil {
 		c.reason = DeadBadField
 	}
-	clear(body)
 }
 
-func (c *call) item(raw []byte) item {
+func (c *call) item(o *otlpReader, raw []byte) item {
 	if c.reason != "" {
 		c.messages.in.Clear()
 		c.messages.out.Clear()
@@ -140,10 +135,10 @@ func (c *call) item(raw []byte) item {
 	rec := c.rec
 	if op := genAIOps[string(c.attrs.text("gen_ai.operation.name"))]; op != "" {
 		rec.op = op
-	} else if c.attrs["gen_ai.operation.name"] != nil {
+	} else if c.attrs.get("gen_ai.operation.name") != nil {
 		return item{skip: SkipNotGeneration}
 	}
-	answer, err := readGenAI(c.attrs, &rec.prompt)
+	answer, err := readGenAI(o.reader, c.attrs, &rec.prompt)
 	if err == nil && len(rec.prompt.Messages) == 0 {
 		answer, err = c.messages.finish(&rec.prompt)
 	}
@@ -151,8 +146,8 @@ func (c *call) item(raw []byte) item {
 		rec.clear()
 		return item{dead: DeadBadField, raw: raw}
 	}
-	generation(rec, c.attrs, answer)
-	if c.attrs["gen_ai.request.stream"] == nil && rec.ttft == nil {
+	o.told(rec, c.attrs, answer)
+	if c.attrs.get("gen_ai.request.stream") == nil && rec.ttft == nil {
 		rec.stream = nil // up to 1.36 events do not tell
 	}
 	if d := c.last.Sub(rec.arrived); d > 0 && answer.known {

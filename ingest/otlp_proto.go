@@ -3,38 +3,13 @@ package ingest
 import (
 	"bytes"
 	"encoding/hex"
+	"errors"
 	"math"
 	"strconv"
+	"unicode/utf8"
 
 	"google.golang.org/protobuf/encoding/protowire"
 )
-
-// decodeOTLPProto reads exports in OTLP's protobuf encoding: the bytes of an export request or of TracesData or
-// LogsData, which are the same. They become the types of the JSON decoder, so the mapping is one.
-func decodeOTLPProto(view otlpView) decoder {
-	return func(value []byte) []item {
-		if len(bytes.TrimSpace(value)) == 0 {
-			return []item{{skip: SkipEmpty}}
-		}
-		var e otlpExport
-		if err := e.readProto(value); err != nil {
-			return []item{{dead: DeadLayout, raw: value}}
-		}
-		return e.items(view, value)
-	}
-}
-
-// eitherOTLP reads both encodings: no protobuf export begins like JSON, since its first byte is 0x0a.
-func eitherOTLP(view otlpView) decoder {
-	asJSON, asProto := jsonRecords(decodeOTLPJSON(view)), decodeOTLPProto(view)
-	return func(value []byte) []item {
-		trimmed := bytes.TrimLeft(value, "\xef\xbb\xbf \t\r\n")
-		if len(trimmed) > 0 && (trimmed[0] == '{' || trimmed[0] == '[') {
-			return asJSON(value)
-		}
-		return asProto(value)
-	}
-}
 
 // field is one field of a protobuf message. Which value is set depends on the wire type.
 type field struct {
@@ -43,6 +18,20 @@ type field struct {
 	num64 uint64 // varint, fixed64, fixed32
 	bytes []byte // length-delimited
 }
+
+// errHeavy is the error of an export that holds more elements than one message may.
+var errHeavy = errors.New("too many elements")
+
+// element counts one.
+func (o *otlpReader) element() error {
+	if o.elements++; o.elements > maxElements/2 { // they are twice as large as those of JSON
+		return errHeavy
+	}
+	return nil
+}
+
+// errEnough ends a look at fields early.
+var errEnough = errors.New("enough was seen")
 
 // eachField calls visit with every field of the message b. Groups are passed over.
 func eachField(b []byte, visit func(f field) error) error {
@@ -80,12 +69,12 @@ func eachField(b []byte, visit func(f field) error) error {
 
 // readProto reads the resource list of an export. Spans and log records share their place in the encoding and
 // are told apart by their own fields.
-func (e *otlpExport) readProto(b []byte) error {
+func (o *otlpReader) readProto(e *otlpExport, b []byte) error {
 	err := eachField(b, func(f field) error {
 		if f.num != 1 || f.kind != protowire.BytesType {
 			return errValue
 		}
-		return e.readResource(f.bytes)
+		return o.readResource(e, f.bytes)
 	})
 	if err == nil && e.Traces == nil && e.Logs == nil {
 		return errValue
@@ -93,7 +82,7 @@ func (e *otlpExport) readProto(b []byte) error {
 	return err
 }
 
-func (e *otlpExport) readResource(b []byte) error {
+func (o *otlpReader) readResource(e *otlpExport, b []byte) error {
 	var resource otlpResource
 	var spans []otlpSpan
 	var logs []otlpLog
@@ -102,13 +91,13 @@ func (e *otlpExport) readResource(b []byte) error {
 		case f.kind != protowire.BytesType:
 			return errValue
 		case f.num == 1:
-			return readAttributes(f.bytes, 1, &resource.Attributes)
+			return o.readAttributes(f.bytes, 1, &resource.Attributes)
 		case f.num == 2:
 			return eachField(f.bytes, func(f field) error {
 				if f.num != 2 || f.kind != protowire.BytesType {
 					return nil // scope, schema URL
 				}
-				return readEntry(f.bytes, &spans, &logs)
+				return o.readEntry(f.bytes, &spans, &logs)
 			})
 		}
 		return nil
@@ -126,56 +115,63 @@ func (e *otlpExport) readResource(b []byte) error {
 }
 
 // readEntry reads a span or a log record: only a span has ids in field 1 and a fixed start in field 7.
-func readEntry(b []byte, spans *[]otlpSpan, logs *[]otlpLog) error {
+func (o *otlpReader) readEntry(b []byte, spans *[]otlpSpan, logs *[]otlpLog) error {
+	if err := o.element(); err != nil {
+		return err
+	}
 	isSpan := false
 	err := eachField(b, func(f field) error {
-		isSpan = isSpan || f.num == 1 && f.kind == protowire.BytesType || f.num == 7 && f.kind == protowire.Fixed64Type
+		if f.num == 1 && f.kind == protowire.BytesType || f.num == 7 && f.kind == protowire.Fixed64Type {
+			isSpan = true
+			return errEnough
+		}
 		return nil
 	})
-	if err != nil {
+	if err != nil && !isSpan {
 		return err
 	}
 	if isSpan {
-		var s otlpSpan
-		err = s.readProto(b)
-		*spans = append(*spans, s)
-		return err
+		s := o.newSpan(spans)
+		return o.readSpan(s, b)
 	}
 	var l otlpLog
-	err = l.readProto(b)
+	err = o.readLog(&l, b)
 	*logs = append(*logs, l)
 	return err
 }
 
-func (s *otlpSpan) readProto(b []byte) error {
+func (o *otlpReader) readSpan(s *otlpSpan, b []byte) error {
 	return eachField(b, func(f field) error {
 		switch {
 		case f.num == 7 && f.kind == protowire.Fixed64Type:
-			s.Start = decimal(f.num64)
+			s.Start = o.decimal(f.num64)
 		case f.num == 8 && f.kind == protowire.Fixed64Type:
-			s.End = decimal(f.num64)
+			s.End = o.decimal(f.num64)
 		case f.kind != protowire.BytesType:
 		case f.num == 1:
-			s.TraceID = hexText(f.bytes)
+			s.TraceID = o.hexText(f.bytes)
 		case f.num == 2:
-			s.SpanID = hexText(f.bytes)
+			s.SpanID = o.hexText(f.bytes)
 		case f.num == 3:
-			s.State = bytes.Clone(f.bytes)
+			s.State = f.bytes
 		case f.num == 4:
-			s.Parent = hexText(f.bytes)
+			s.Parent = o.hexText(f.bytes)
 		case f.num == 5:
-			s.Name = bytes.Clone(f.bytes)
+			s.Name = f.bytes
 		case f.num == 9:
-			return readKeyValue(f.bytes, &s.Attributes, 0)
+			return o.readKeyValue(f.bytes, &s.Attributes, 0)
 		case f.num == 11:
+			if err := o.element(); err != nil {
+				return err
+			}
 			var e otlpEvent
-			err := e.readProto(f.bytes)
+			err := o.readEvent(&e, f.bytes)
 			s.Events = append(s.Events, e)
 			return err
 		case f.num == 15:
 			return eachField(f.bytes, func(f field) error {
 				if f.num == 3 && f.kind == protowire.VarintType {
-					s.Status.Code = decimal(f.num64)
+					s.Status.Code = o.decimal(f.num64)
 				}
 				return nil
 			})
@@ -184,38 +180,38 @@ func (s *otlpSpan) readProto(b []byte) error {
 	})
 }
 
-func (e *otlpEvent) readProto(b []byte) error {
+func (o *otlpReader) readEvent(e *otlpEvent, b []byte) error {
 	return eachField(b, func(f field) error {
 		switch {
 		case f.kind != protowire.BytesType:
 		case f.num == 2:
-			e.Name = bytes.Clone(f.bytes)
+			e.Name = f.bytes
 		case f.num == 3:
-			return readKeyValue(f.bytes, &e.Attributes, 0)
+			return o.readKeyValue(f.bytes, &e.Attributes, 0)
 		}
 		return nil
 	})
 }
 
-func (l *otlpLog) readProto(b []byte) error {
+func (o *otlpReader) readLog(l *otlpLog, b []byte) error {
 	return eachField(b, func(f field) error {
 		switch {
 		case f.num == 1 && f.kind == protowire.Fixed64Type:
-			l.Time = decimal(f.num64)
+			l.Time = o.decimal(f.num64)
 		case f.num == 11 && f.kind == protowire.Fixed64Type:
-			l.Observed = decimal(f.num64)
+			l.Observed = o.decimal(f.num64)
 		case f.kind != protowire.BytesType:
 		case f.num == 5:
 			l.Body = &anyValue{}
-			return l.Body.readProto(f.bytes, 0)
+			return o.readValue(l.Body, f.bytes, 0)
 		case f.num == 6:
-			return readKeyValue(f.bytes, &l.Attributes, 0)
+			return o.readKeyValue(f.bytes, &l.Attributes, 0)
 		case f.num == 9:
-			l.TraceID = hexText(f.bytes)
+			l.TraceID = o.hexText(f.bytes)
 		case f.num == 10:
-			l.SpanID = hexText(f.bytes)
+			l.SpanID = o.hexText(f.bytes)
 		case f.num == 12:
-			l.EventName = bytes.Clone(f.bytes)
+			l.EventName = f.bytes
 		}
 		return nil
 	})
@@ -225,40 +221,45 @@ func (l *otlpLog) readProto(b []byte) error {
 const maxNesting = 100
 
 // readAttributes reads the repeated KeyValue field num of the message b.
-func readAttributes(b []byte, num protowire.Number, list *[]keyValue) error {
+func (o *otlpReader) readAttributes(b []byte, num protowire.Number, list *[]keyValue) error {
 	return eachField(b, func(f field) error {
 		if f.num != num || f.kind != protowire.BytesType {
 			return nil
 		}
-		return readKeyValue(f.bytes, list, 0)
+		return o.readKeyValue(f.bytes, list, 0)
 	})
 }
 
-func readKeyValue(b []byte, list *[]keyValue, depth int) error {
-	var kv keyValue
+func (o *otlpReader) readKeyValue(b []byte, list *[]keyValue, depth int) error {
+	if err := o.element(); err != nil {
+		return err
+	}
+	var kv keyValue // on the stack: a nested list grows the same slab
 	err := eachField(b, func(f field) error {
 		switch {
 		case f.kind != protowire.BytesType:
 		case f.num == 1:
-			kv.Key = bytes.Clone(f.bytes)
+			kv.Key = f.bytes
 		case f.num == 2:
-			return kv.Value.readProto(f.bytes, depth+1)
+			return o.readValue(&kv.Value, f.bytes, depth+1)
 		}
 		return nil
 	})
-	*list = append(*list, kv)
+	*list = o.addValue(*list, &kv)
 	return err
 }
 
-func (v *anyValue) readProto(b []byte, depth int) error {
+func (o *otlpReader) readValue(v *anyValue, b []byte, depth int) error {
 	if depth > maxNesting {
 		return errValue
 	}
 	return eachField(b, func(f field) error {
 		switch {
 		case f.num == 1 && f.kind == protowire.BytesType:
-			t := text(bytes.ToValidUTF8(bytes.Clone(f.bytes), []byte("\ufffd")))
-			v.String = &t
+			v.String = optional{text: f.bytes, set: true}
+			if !utf8.Valid(f.bytes) {
+				v.String.text = bytes.ToValidUTF8(f.bytes, []byte("\ufffd"))
+			}
 		case f.num == 2 && f.kind == protowire.VarintType:
 			v.Bool.v = new(f.num64 != 0)
 		case f.num == 3 && f.kind == protowire.VarintType:
@@ -274,8 +275,11 @@ func (v *anyValue) readProto(b []byte, depth int) error {
 				if f.num != 1 || f.kind != protowire.BytesType {
 					return nil
 				}
+				if err := o.element(); err != nil {
+					return err
+				}
 				v.Array.Values = append(v.Array.Values, anyValue{})
-				return v.Array.Values[len(v.Array.Values)-1].readProto(f.bytes, depth+1)
+				return o.readValue(&v.Array.Values[len(v.Array.Values)-1], f.bytes, depth+1)
 			})
 		case f.num == 6 && f.kind == protowire.BytesType:
 			v.KV = &anyMap{}
@@ -283,17 +287,24 @@ func (v *anyValue) readProto(b []byte, depth int) error {
 				if f.num != 1 || f.kind != protowire.BytesType {
 					return nil
 				}
-				return readKeyValue(f.bytes, &v.KV.Values, depth+1)
+				return o.readKeyValue(f.bytes, &v.KV.Values, depth+1)
 			})
 		case f.num == 7 && f.kind == protowire.BytesType:
-			t := text(bytes.Clone(f.bytes))
-			v.Bytes = &t
+			v.Bytes = optional{text: f.bytes, set: true}
 		}
 		return nil
 	})
 }
 
-func decimal(n uint64) label { return strconv.AppendUint(nil, n, 10) }
+func (o *otlpReader) decimal(n uint64) label {
+	start := len(o.arena)
+	o.arena = strconv.AppendUint(o.arena, n, 10)
+	return label(o.arena[start:len(o.arena):len(o.arena)])
+}
 
 // hexText spells an id as the JSON encoding does.
-func hexText(id []byte) text { return hex.AppendEncode(nil, id) }
+func (o *otlpReader) hexText(id []byte) text {
+	start := len(o.arena)
+	o.arena = hex.AppendEncode(o.arena, id)
+	return text(o.arena[start:len(o.arena):len(o.arena)])
+}

@@ -79,8 +79,9 @@ func (r *runner) planPartition(ctx context.Context, p Partition, id logID) (*wor
 	if err != nil {
 		return nil, err
 	}
+	decode, join := r.opts.workerDecoder()
 	w := &worker{
-		src: r.src, store: r.store, opts: r.opts, part: p, id: id, rows: newRowMaker(r.opts), decode: r.opts.decoder(),
+		src: r.src, store: r.store, opts: r.opts, part: p, id: id, rows: newRowMaker(r.opts), decode: decode, join: join,
 		meter: &r.meter, pos: p.First, logFirst: -1,
 		unwrap: unwrapper{codec: r.opts.ValueCodec, limit: r.opts.MaxRecordBytes},
 	}
@@ -189,6 +190,7 @@ func (w *worker) sample(ctx context.Context, dead map[string]int64) bool {
 		return false
 	}
 	defer w.unwrap.forget()
+	defer w.decode(nil)
 	for i := range b.Records[:min(len(b.Records), sampled)] {
 		r := &b.Records[i]
 		if r.Mark != "" || len(r.Value) == 0 {

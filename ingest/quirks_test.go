@@ -2,6 +2,7 @@ package ingest_test
 
 import (
 	"bytes"
+	"compress/zlib"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -95,6 +96,13 @@ func TestQuirks(t *testing.T) {
 			rows = fixtureRows(t, "openai.jsonl")
 			if a, b := rows[4], rows[5]; a.Attempt != 0 || b.Attempt != 1 || *a.ParentRequestID != *b.ParentRequestID {
 				t.Errorf("pairs: %+v and %+v", a, b)
+			}
+			attempt := func(call, status string, at float64) []byte {
+				return litellm(0, fields{"litellm_call_id": call, "trace_id": "trace-1", "session_id": "watch-1", "status": status, "startTime": at})
+			}
+			rows = rowsOf(t, "litellm", attempt("call-1", "failure", base), attempt("call-2", "success", base+1), litellm(7, nil))
+			if a, b, c := rows[0], rows[1], rows[2]; a.ParentRequestID == nil || *a.ParentRequestID != *b.ParentRequestID || a.RequestKey == b.RequestKey || *a.Session != *b.Session || c.ParentRequestID != nil {
+				t.Errorf("LiteLLM's attempts: %+v and %+v", a, b)
 			}
 			if r := fixtureRow(t, "cloudflare.jsonl", 3); r.Attempt != 1 {
 				t.Errorf("a fallback step: %d", r.Attempt)
@@ -310,6 +318,15 @@ func fixtureLine(t *testing.T, file string, i int) []byte {
 	return bytes.Split(data, []byte{'\n'})[i]
 }
 
+// glued is a value in Glue's frame, compressed.
+func glued(value []byte) []byte {
+	out := bytes.NewBuffer(append([]byte{3, 5}, make([]byte, 16)...))
+	z := zlib.NewWriter(out)
+	_, _ = z.Write(value)
+	_ = z.Close()
+	return out.Bytes()
+}
+
 func compressedValues(t *testing.T) {
 	line := fixtureLine(t, "kong.jsonl", 0)
 	enc, err := zstd.NewWriter(nil)
@@ -320,6 +337,7 @@ func compressedValues(t *testing.T) {
 		"gzip": gzipped(line), "zstd": enc.EncodeAll(line, nil),
 		"JSON Schema frame": append([]byte{0, 0, 0, 0, 7}, line...),
 		"registry frame":    append(append([]byte{3, 0}, make([]byte, 16)...), line...),
+		"zlib in a frame":   glued(line),
 	}
 	for what, value := range good {
 		if rows := rowsOf(t, "kong", value); len(rows) != 1 {
@@ -331,14 +349,18 @@ func compressedValues(t *testing.T) {
 		value []byte
 		dead  string
 	}{
-		"Avro frame":    {append([]byte{0, 0, 0, 0, 7}, "\x02lamp"...), ingest.DeadFramed},
-		"short frame":   {[]byte{0, 1}, ingest.DeadFramed},
-		"broken gzip":   {gzipped(line)[:40], ingest.DeadCompressed},
-		"zstd bomb":     {bomb, ingest.DeadBomb},
-		"gzip bomb":     {gzipped(make([]byte, 40<<20)), ingest.DeadBomb},
-		"text in gzip":  {gzipped([]byte("fog")), ingest.DeadBadJSON},
-		"bytes":         {[]byte("\x80\x81"), ingest.DeadBadJSON},
-		"list of words": {[]byte(`["fog"]`), ingest.DeadLayout},
+		"Avro frame":      {append([]byte{0, 0, 0, 0, 7}, "\x02lamp"...), ingest.DeadFramed},
+		"short frame":     {[]byte{0, 1}, ingest.DeadFramed},
+		"broken gzip":     {gzipped(line)[:40], ingest.DeadCompressed},
+		"zstd bomb":       {bomb, ingest.DeadBomb},
+		"Avro in a frame": {glued([]byte("\x02lamp")), ingest.DeadFramed},
+		"no zlib":         {append([]byte{3, 5}, make([]byte, 40)...), ingest.DeadCompressed},
+		"broken zlib":     {glued(line)[:60], ingest.DeadCompressed},
+		"zlib bomb":       {glued(make([]byte, 40<<20)), ingest.DeadBomb},
+		"gzip bomb":       {gzipped(make([]byte, 40<<20)), ingest.DeadBomb},
+		"text in gzip":    {gzipped([]byte("fog")), ingest.DeadBadJSON},
+		"bytes":           {[]byte("\x80\x81"), ingest.DeadBadJSON},
+		"list of words":   {[]byte(`["fog"]`), ingest.DeadLayout},
 	}
 	for what, c := range bad {
 		if rows, rep := ingestValues(t, "kong", c.value, line); len(rows) != 1 || rep.Total.Dead[c.dead] != 1 {

@@ -71,16 +71,17 @@ func counted(n int64, source string) count {
 // maxTokens bounds a plausible count: above it the field is not a token count.
 const maxTokens = 10_000_000
 
-// item is one record of a message: exactly one of rec, skip and dead is set.
+// item is one record of a message: exactly one of rec, skip, dead and piece is set.
 type item struct {
-	rec  *record
-	skip string
-	dead string
-	raw  []byte // the record's bytes, for the fingerprint of a dead letter
+	rec   *record
+	skip  string
+	dead  string
+	piece *piece // of a record that is spread over several; decoders for workers with a joiner alone give them
+	raw   []byte // the record's bytes, for the fingerprint of a dead letter
 }
 
 // decoder turns the bytes of one message into its records. They share memory with value and with the decoder, and
-// hold until its next call. A decoder belongs to one worker.
+// hold until its next call; one with nil forgets all texts. A decoder belongs to one worker.
 type decoder func(value []byte) []item
 
 // clear zeroes every text that rec holds.

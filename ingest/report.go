@@ -82,11 +82,12 @@ type Report struct {
 	Partitions []PartitionReport `json:"partitions"`
 	Segments   int               `json:"segments"`
 	Total      Counts            `json:"total"`
+	Clocks     []ClockLag        `json:"clocks"` // of sources that tell when they took a record
 	Notes      []string          `json:"notes"`
 }
 
-func newReport(format string, partitions []PartitionReport, notes []string) *Report {
-	r := &Report{Format: format, Partitions: partitions, Total: newCounts(), Notes: notes}
+func newReport(format string, partitions []PartitionReport, clocks []ClockLag, notes []string) *Report {
+	r := &Report{Format: format, Partitions: partitions, Total: newCounts(), Clocks: clocks, Notes: append(notes, skewNotes(clocks)...)}
 	if r.Notes == nil {
 		r.Notes = []string{}
 	}

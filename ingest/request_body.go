@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 
+	"tailgate/internal/jsonscan"
 	"tailgate/prompt"
 )
 
@@ -48,24 +49,38 @@ var bodyPaths = func() *pathTree {
 	return t
 }()
 
-// readRequestBody reads a valid JSON object, or one in a string.
-func readRequestBody(raw json.RawMessage) (requestBody, error) {
-	var b requestBody
-	if isString(raw) {
-		b.inner = unquote(raw[1 : len(raw)-1])
-		raw = json.RawMessage(trimJSON(b.inner))
-		if len(raw) > 0 && !json.Valid(raw) {
-			return b, errValue
-		}
+// requestBody reads a valid JSON object, or one in a string.
+func (r *reader) requestBody(raw json.RawMessage) (requestBody, error) {
+	if !isString(raw) {
+		return r.requestObject(raw, nil)
 	}
-	if !present(raw) {
-		return b, nil
+	inner := r.unquoted(raw)
+	raw = json.RawMessage(trimJSON(inner))
+	if len(raw) > 0 && !jsonscan.Valid(raw) || heavy(raw) {
+		return requestBody{inner: inner}, errValue
 	}
-	if raw[0] != '{' {
-		return b, errValue
+	return r.requestObject(raw, inner)
+}
+
+// requestObject reads a valid JSON value that lies in inner, where it came in a string.
+func (r *reader) requestObject(raw json.RawMessage, inner []byte) (requestBody, error) {
+	switch {
+	case !present(raw):
+		return requestBody{inner: inner}, nil
+	case raw[0] != '{' || inner != nil && heavy(raw):
+		return requestBody{inner: inner}, errValue
 	}
+	if r.body(raw, inner) {
+		return r.asked, nil
+	}
+	return exactRequest(r, raw, inner)
+}
+
+// exactRequest is requestObject for an object that may be odd.
+func exactRequest(r *reader, raw json.RawMessage, inner []byte) (requestBody, error) {
+	b := requestBody{inner: inner}
 	var slots [bodySlots]json.RawMessage
-	bodyPaths.walk(raw, &capture{values: slots[:]})
+	bodyPaths.walk(r, raw, &capture{values: slots[:]})
 	for i := range slots {
 		if !present(slots[i]) {
 			slots[i] = nil
@@ -74,11 +89,14 @@ func readRequestBody(raw json.RawMessage) (requestBody, error) {
 	b.Messages, b.Prompt, b.Input = slots[bodyMessages], slots[bodyPrompt], slots[bodyInput]
 	b.System, b.Instructions = slots[bodySystem], slots[bodyInstructions]
 	b.Tools, b.Functions, b.ToolsSpec = slots[bodyTools], slots[bodyFunctions], slots[bodyToolsSpec]
-	for slot, to := range map[int]json.Unmarshaler{bodyModel: &b.Model, bodyCacheSalt: &b.CacheSalt, bodyStream: &b.Stream} {
-		if slots[slot] == nil {
+	for _, f := range [...]struct {
+		slot int
+		to   json.Unmarshaler
+	}{{bodyModel, &b.Model}, {bodyCacheSalt, &b.CacheSalt}, {bodyStream, &b.Stream}} {
+		if slots[f.slot] == nil {
 			continue
 		}
-		if err := to.UnmarshalJSON(slots[slot]); err != nil {
+		if err := f.to.UnmarshalJSON(slots[f.slot]); err != nil {
 			return b, err
 		}
 	}
@@ -87,16 +105,16 @@ func readRequestBody(raw json.RawMessage) (requestBody, error) {
 
 // appendTo adds the body's prompt to p: system text, then the messages, then the tools. The raw values are not
 // to be read any more.
-func (b *requestBody) appendTo(p *prompt.Prompt) error {
+func (b *requestBody) appendTo(r *reader, p *prompt.Prompt) error {
 	defer clear(b.inner)
 	for _, raw := range []json.RawMessage{b.System, b.Instructions} {
-		if err := readSystem(raw, p); err != nil {
+		if err := readSystem(r, raw, p); err != nil {
 			return err
 		}
 	}
 	for _, raw := range []json.RawMessage{b.Messages, b.Prompt, b.Input} {
 		if present(raw) {
-			if err := readOpenAIPrompt(raw, p); err != nil {
+			if err := r.prompt(raw, p); err != nil {
 				return err
 			}
 			break
@@ -104,18 +122,18 @@ func (b *requestBody) appendTo(p *prompt.Prompt) error {
 	}
 	for _, raw := range []json.RawMessage{b.Tools, b.ToolsSpec, b.Functions} {
 		if present(raw) {
-			return readOpenAITools(raw, p)
+			return r.toolList(raw, p)
 		}
 	}
 	return nil
 }
 
 // readSystem adds a system text, or a list of its parts, as a leading message.
-func readSystem(raw json.RawMessage, p *prompt.Prompt) error {
+func readSystem(r *reader, raw json.RawMessage, p *prompt.Prompt) error {
 	if !holdsText(raw) {
 		return nil
 	}
-	parts, err := openAIParts(raw)
+	parts, err := r.partList(raw)
 	p.Messages = append(p.Messages, prompt.Message{Role: "system", Parts: parts})
 	return err
 }
@@ -168,21 +186,31 @@ func (u *responseUsage) counts(source string) usage {
 	}
 }
 
-// readResponseBody reads an answer leniently: of an odd one nothing is known. A string is the answer's text, or
-// JSON in a string.
-func readResponseBody(raw json.RawMessage) (b responseBody, answer answerState) {
+// responseBody reads an answer leniently: of an odd one nothing is known. A string is the answer's text, or JSON in
+// a string.
+func (r *reader) responseBody(raw json.RawMessage) (b responseBody, answer answerState) {
 	if isString(raw) {
-		var inner text
-		if json.Unmarshal(raw, &inner) != nil {
-			return b, answer
-		}
-		if trimmed := bytes.TrimSpace(inner); len(trimmed) == 0 || trimmed[0] != '{' || !json.Valid(trimmed) {
-			return b, answerOf(&prompt.Prompt{Messages: []prompt.Message{plainMessage(inner)}})
-		}
+		inner := r.unquoted(raw)
 		defer clear(inner)
-		raw = json.RawMessage(bytes.TrimSpace(inner))
+		trimmed := bytes.TrimSpace(inner)
+		if len(trimmed) == 0 || trimmed[0] != '{' || !jsonscan.Valid(trimmed) {
+			return b, r.answer(&prompt.Prompt{Messages: []prompt.Message{plainMessage(inner)}})
+		}
+		raw = json.RawMessage(trimmed)
 	}
-	if len(raw) == 0 || raw[0] != '{' || json.Unmarshal(raw, &b) != nil {
+	if len(raw) == 0 || raw[0] != '{' || heavy(raw) {
+		return b, answer
+	}
+	if answer, ok := r.answerBody(raw); ok {
+		return r.answers, answer
+	}
+	return exactResponse(raw)
+}
+
+// exactResponse is responseBody for an object that may be odd.
+func exactResponse(raw json.RawMessage) (responseBody, answerState) {
+	var b responseBody
+	if json.Unmarshal(raw, &b) != nil {
 		return responseBody{}, answerState{}
 	}
 	return b, b.answer()

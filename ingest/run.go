@@ -44,7 +44,7 @@ func Run(ctx context.Context, src Source, o Options) (*Report, error) {
 	}
 	errs := r.checkFormat(ctx)
 	r.consume(ctx, &errs)
-	report := newReport(o.gateway(), r.reports(), r.notes)
+	report := newReport(o.gateway(), r.reports(), r.meter.clocks.report(), r.notes)
 	errs = append(errs, tooBad(report, o.MaxBad))
 	return report, errors.Join(errs...)
 }

@@ -54,6 +54,7 @@ const (
 	markControl = "control" // transaction marker
 	markAborted = "aborted" // record of an aborted transaction; Value is not read
 	markTooBig  = "too_big" // larger than maxRecordBytes; Value is not read
+	markBomb    = "bomb"    // of a compressed batch that inflates to more than maxBatchBytes; not read
 )
 
 // maxRecordBytes bounds one record; larger ones become dead letters.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"tailgate/prompt"
 	"tailgate/schemas"
 )
 
@@ -49,19 +50,26 @@ type spendMetadata struct {
 	Prefix json.RawMessage `json:"prefix_block_hashes"`
 }
 
-func decodeSpendLog(raw []byte) []item {
+// spendLog decodes a row.
+func (r *reader) spendLog(raw []byte) []item {
 	var p spendLog
-	if err := json.Unmarshal(raw, &p); err != nil {
-		return []item{{dead: DeadBadField, raw: raw}}
+	if !r.try(raw, &r.said, func(r *reader, _ *prompt.Prompt) { r.spendRow(&p) }) {
+		if r.unproven {
+			return nil
+		}
+		p = spendLog{}
+		if err := json.Unmarshal(raw, &p); err != nil {
+			return r.one(item{dead: DeadBadField, raw: raw})
+		}
 	}
 	if len(p.RequestID) == 0 || len(p.Start) > 0 && isDigitsOnly(p.Start) || len(p.Metadata) == 0 && len(p.CallType) == 0 {
-		return []item{{dead: DeadLayout, raw: raw}}
+		return r.one(item{dead: DeadLayout, raw: raw})
 	}
-	rec, reason := p.record()
+	rec, reason := p.record(r)
 	if reason != "" {
-		return []item{{dead: reason, raw: raw}}
+		return r.one(item{dead: reason, raw: raw})
 	}
-	return []item{{rec: rec, raw: raw}}
+	return r.one(item{rec: rec, raw: raw})
 }
 
 // isDigitsOnly tells a number, as other logs of the same gateway have it, from a written time.
@@ -69,7 +77,7 @@ func isDigitsOnly(s []byte) bool {
 	return len(bytes.Trim(s, "0123456789.")) == 0
 }
 
-func (p *spendLog) record() (rec *record, reason string) {
+func (p *spendLog) record(r *reader) (rec *record, reason string) {
 	if len(p.Start) == 0 {
 		return nil, DeadMissingTime
 	}
@@ -77,24 +85,23 @@ func (p *spendLog) record() (rec *record, reason string) {
 	if !ok {
 		return nil, DeadBadTime
 	}
-	var meta spendMetadata
-	if unwrapJSON(p.Metadata, &meta) != nil {
+	meta, err := r.spendMetadata(p.Metadata)
+	if err != nil {
 		return nil, DeadBadField
 	}
-	rec = &record{
-		arrived: start, resolutionUs: min(isoResolution(p.Start), 1000), // Python leaves out a fraction that is 0
-		requestID: p.RequestID, session: p.Session, tenant: firstOf(p.Team, meta.Team, p.Organization, p.Key),
-		op: litellmOp(p.CallType), model: string(firstOf(p.ModelGroup, p.Model)),
-		route: meta.Route, tags: litellmTags(p.Tags),
-	}
+	rec = r.record()
+	rec.arrived, rec.resolutionUs = start, min(isoResolution(p.Start), 1000) // Python leaves out a fraction that is 0
+	rec.requestID, rec.session = p.RequestID, p.Session
+	rec.tenant, rec.route = firstOf(p.Team, meta.Team, p.Organization, p.Key), meta.Route
+	rec.op, rec.model, rec.tags = litellmOp(p.CallType), r.names.text(firstOf(p.ModelGroup, p.Model)), litellmTags(p.Tags)
 	rec.probe = string(meta.Alias) == litellmProbe || string(p.User) == litellmProbe
-	if err := p.readPrompt(rec, meta.Prefix); err != nil {
+	if err := p.readPrompt(r, rec, meta.Prefix); err != nil {
 		rec.clear()
 		return nil, DeadBadField
 	}
 	p.outcome(rec, &meta)
 	p.times(rec)
-	response, answer := readResponseBody(p.Response)
+	response, answer := r.responseBody(p.Response)
 	rec.answer = answer.text
 	source := schemas.TokensGateway
 	u := response.Usage.counts(source)
@@ -113,22 +120,22 @@ func (p *spendLog) record() (rec *record, reason string) {
 }
 
 // readPrompt takes the stored messages, the stored request, or the hashes that stand for them.
-func (p *spendLog) readPrompt(rec *record, prefix json.RawMessage) error {
-	body, err := readRequestBody(p.Request)
+func (p *spendLog) readPrompt(r *reader, rec *record, prefix json.RawMessage) error {
+	body, err := r.requestBody(p.Request)
 	if err != nil {
 		return err
 	}
 	if holdsText(p.Messages) {
-		var inner json.RawMessage
-		if err := unwrapJSON(p.Messages, &inner); err != nil {
+		inner, ok := r.inner(p.Messages)
+		if !ok {
 			inner = p.Messages // a plain text
 		}
 		body.Messages, body.System, body.Instructions = inner, nil, nil
 	}
-	if err := body.appendTo(&rec.prompt); err != nil {
+	if err := body.appendTo(r, &rec.prompt); err != nil {
 		return err
 	}
-	rec.prompt.Model, rec.prompt.CacheSalt = string(firstOf(p.Model, p.ModelGroup)), string(body.CacheSalt)
+	rec.prompt.Model, rec.prompt.CacheSalt = r.names.text(firstOf(p.Model, p.ModelGroup)), r.names.text(body.CacheSalt)
 	judge(&rec.prompt)
 	rec.stream = body.Stream.v
 	if !present(prefix) || rec.prompt.Full() {
@@ -160,7 +167,7 @@ func (p *spendLog) outcome(rec *record, meta *spendMetadata) {
 // times reads duration and time to first token. Without a stream completionStartTime equals endTime.
 func (p *spendLog) times(rec *record) {
 	if end, ok := isoTime(p.End); ok && !end.Before(rec.arrived) {
-		rec.duration = new(end.Sub(rec.arrived))
+		rec.setDuration(end.Sub(rec.arrived))
 	} else if p.DurationMs.set && p.DurationMs.v >= 0 && p.DurationMs.v < 1e12 {
 		rec.duration = new(time.Duration(p.DurationMs.v * 1e6))
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zlib"
 	"github.com/klauspost/compress/zstd"
 
 	"tailgate/internal/fault"
@@ -16,7 +17,7 @@ import (
 
 // Codecs of the values of records.
 const (
-	CodecAuto = "auto" // gzip and zstd are told by their first bytes
+	CodecAuto = "auto" // gzip, zstd and Glue's compressed frame are told by their first bytes
 	CodecNone = "none" // values are taken as they are
 	CodecGzip = "gzip" // every value is gzip
 	CodecZstd = "zstd" // every value is zstd
@@ -39,6 +40,7 @@ type unwrapper struct {
 	codec string
 	limit int64 // bytes after decompression
 	gzip  *gzip.Reader
+	zlib  io.ReadCloser
 	zstd  *zstd.Decoder
 	buf   bytes.Buffer
 }
@@ -69,12 +71,17 @@ func (u *unwrapper) open(value []byte) (text []byte, dead string) {
 		err = u.inflateGzip(value)
 	case CodecZstd:
 		err = u.inflateZstd(value)
+	case codecGlue:
+		err = u.inflateZlib(value[glueFrame:])
 	}
 	switch {
 	case errors.Is(err, errBomb):
 		return nil, DeadBomb
 	case err != nil:
 		return nil, DeadCompressed
+	}
+	if u.codecOf(value) == codecGlue && !startsJSON(u.buf.Bytes()) {
+		return nil, DeadFramed
 	}
 	return unframe(u.buf.Bytes()), ""
 }
@@ -88,6 +95,8 @@ func (u *unwrapper) codecOf(value []byte) string {
 		return CodecGzip
 	case bytes.HasPrefix(value, zstdMagic):
 		return CodecZstd
+	case len(value) > glueFrame && value[0] == 0x03 && value[1] == 0x05:
+		return codecGlue
 	}
 	return CodecNone
 }
@@ -121,6 +130,18 @@ func (u *unwrapper) inflateZstd(value []byte) (err error) {
 	return u.inflate(u.zstd)
 }
 
+func (u *unwrapper) inflateZlib(value []byte) (err error) {
+	in := bytes.NewReader(value)
+	if u.zlib == nil {
+		if u.zlib, err = zlib.NewReader(in); err != nil {
+			return err
+		}
+	} else if err := u.zlib.(zlib.Resetter).Reset(in, nil); err != nil {
+		return err
+	}
+	return u.inflate(u.zlib)
+}
+
 // inflate reads no more than the limit, whatever the header promises.
 func (u *unwrapper) inflate(r io.Reader) error {
 	u.buf.Reset()
@@ -147,8 +168,11 @@ func (u *unwrapper) close() {
 	}
 }
 
+// codecGlue is the codec of values in Glue's frame that are compressed with zlib; CodecAuto finds it.
+const codecGlue = "glue"
+
 // Frames of schema registries before a JSON value: Confluent's 0x00 and a schema id of 4 bytes, Glue's 0x03, a
-// byte 0x00 for no compression and a schema id of 16 bytes.
+// byte that is 0x00 for no compression and 0x05 for zlib, and a schema id of 16 bytes.
 const (
 	confluentFrame = 1 + 4
 	glueFrame      = 1 + 1 + 16
@@ -166,8 +190,14 @@ func unframe(value []byte) []byte {
 	default:
 		return value
 	}
-	if rest := bytes.TrimLeft(value[frame:], " \t\r\n"); len(rest) > 0 && (rest[0] == '{' || rest[0] == '[') {
-		return rest
+	if startsJSON(value[frame:]) {
+		return bytes.TrimLeft(value[frame:], " \t\r\n")
 	}
 	return value
+}
+
+// startsJSON tells whether an object or a list can begin here.
+func startsJSON(b []byte) bool {
+	rest := bytes.TrimLeft(b, " \t\r\n")
+	return len(rest) > 0 && (rest[0] == '{' || rest[0] == '[')
 }

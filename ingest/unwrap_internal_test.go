@@ -3,6 +3,7 @@ package ingest
 import (
 	"bytes"
 	"compress/gzip"
+	"compress/zlib"
 	"runtime"
 	"strings"
 	"testing"
@@ -24,6 +25,14 @@ func packZstd(data []byte) []byte {
 }
 
 func join(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
+
+func packZlib(b []byte) []byte {
+	var out bytes.Buffer
+	z := zlib.NewWriter(&out)
+	_, _ = z.Write(b)
+	_ = z.Close()
+	return out.Bytes()
+}
 
 func TestUnwrap(t *testing.T) {
 	text := []byte(`{"tide":"high"}`)
@@ -58,7 +67,11 @@ func TestUnwrap(t *testing.T) {
 		"confluent in gzip":      {CodecAuto, packGzip(join(confluent, text)), string(text), ""},
 		"glue JSON":              {CodecAuto, join(glue, text), string(text), ""},
 		"glue, nothing":          {CodecAuto, glue, string(glue), ""},
-		"glue, compressed":       {CodecAuto, join([]byte{3, 5}, glue[2:], text), string(join([]byte{3, 5}, glue[2:], text)), ""},
+		"glue, compressed":       {CodecAuto, join([]byte{3, 5}, glue[2:], packZlib(text)), string(text), ""},
+		"glue, not compressed":   {CodecAuto, join([]byte{3, 5}, glue[2:], text), "", DeadCompressed},
+		"glue, compressed Avro":  {CodecAuto, join([]byte{3, 5}, glue[2:], packZlib([]byte("\x02lamp"))), "", DeadFramed},
+		"glue, codec none":       {CodecNone, join([]byte{3, 5}, glue[2:], text), string(join([]byte{3, 5}, glue[2:], text)), ""},
+		"glue bomb":              {CodecAuto, join([]byte{3, 5}, glue[2:], packZlib(make([]byte, 2000))), "", DeadBomb},
 		"empty":                  {CodecAuto, nil, "", ""},
 		"a single byte of frame": {CodecAuto, []byte{0}, "\x00", ""},
 	} {

@@ -41,17 +41,17 @@ func (u usage) settle(rec *record, answer answerState) bool {
 	}
 	rec.in, rec.out, rec.cached, rec.reasoning = absent(), absent(), absent(), absent()
 	if in > 0 {
-		rec.in = counted(in, u.source)
+		rec.in.set(in, u.source)
 	}
 	empty := answer.known && answer.empty || u.emptyUnlessText && !answer.known
 	if out > 0 || outSet && rec.status == schemas.StatusOK && empty {
-		rec.out = counted(out, or(u.outSource, u.source))
+		rec.out.set(out, or(u.outSource, u.source))
 	}
 	if cachedSet && in > 0 && cached <= in {
-		rec.cached = counted(cached, u.source)
+		rec.cached.set(cached, u.source)
 	}
 	if reasoningSet && out > 0 && reasoning <= out {
-		rec.reasoning = counted(reasoning, u.source)
+		rec.reasoning.set(reasoning, u.source)
 	}
 	return true
 }

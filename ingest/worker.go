@@ -15,6 +15,7 @@ type worker struct {
 	rows   *rowMaker
 	unwrap unwrapper
 	decode decoder
+	join   *joiner // nil where a record is never spread over several
 	meter  *meter
 
 	identity string    // token of the partition's identity
@@ -27,6 +28,7 @@ type worker struct {
 	report   PartitionReport
 	printed  printed
 	warned   bool // a commit failed
+	heavy    bool // the last batch was large
 }
 
 // run consumes the partition up to its mark. What was good before an error is published all the same.
@@ -75,7 +77,7 @@ func (w *worker) consume(ctx context.Context) error {
 		}
 	}
 	for w.part.End < 0 || w.pos < w.part.End {
-		b, err := w.fetch(ctx)
+		b, err := w.step(ctx)
 		if errors.Is(err, ErrOutOfRange) {
 			err = w.jump(ctx)
 			if err == nil {
@@ -83,9 +85,6 @@ func (w *worker) consume(ctx context.Context) error {
 			}
 		}
 		if err != nil {
-			return err
-		}
-		if err := w.take(ctx, b); err != nil {
 			return err
 		}
 		if w.seg != nil && w.full() { // by age, where few records come
@@ -102,6 +101,29 @@ func (w *worker) consume(ctx context.Context) error {
 	return nil
 }
 
+// heavyBatch is from which size on the batches of one partition are held one at a time in all of the run.
+const heavyBatch = 16 << 20
+
+// step fetches a batch and takes it. While batches are large, no other worker with large ones does so.
+func (w *worker) step(ctx context.Context) (Batch, error) {
+	if w.heavy {
+		w.meter.heavy.Lock()
+		defer w.meter.heavy.Unlock()
+	}
+	b, err := w.fetch(ctx)
+	if err != nil {
+		return b, err
+	}
+	size := int64(0)
+	for i := range b.Records {
+		size += int64(len(b.Records[i].Value))
+	}
+	w.heavy = size > heavyBatch
+	err = w.take(ctx, b)
+	b.Records = nil
+	return b, err
+}
+
 // follow notes how far the end of a log without a mark is.
 func (w *worker) follow(high int64) {
 	if w.opts.Follow && high > w.high {
@@ -112,6 +134,7 @@ func (w *worker) follow(high int64) {
 
 // drop gives the open segment up: the position is where it began.
 func (w *worker) drop() {
+	w.join.drop()
 	if w.seg != nil {
 		w.seg.discard()
 		w.pos, w.seg = w.seg.facts.First, nil

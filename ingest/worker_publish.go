@@ -15,6 +15,10 @@ func (w *worker) flush(ctx context.Context) error {
 		w.drop()
 		return nil
 	}
+	if err := w.settle(); err != nil {
+		w.drop()
+		return err
+	}
 	seg.facts.Before = &logBefore{}
 	*seg.facts.Before = w.before
 	seg.facts.LogStart, seg.facts.Format, seg.facts.Identity = w.part.First, w.opts.gateway(), w.identity

@@ -5,7 +5,7 @@ import "bytes"
 // Fields are the names of an object's members that a reader wants.
 type Fields struct {
 	names []string
-	byLen [32][]fieldName // no name is longer
+	byLen [48][]fieldName // no name is longer
 }
 
 type fieldName struct {
@@ -13,7 +13,7 @@ type fieldName struct {
 	bit  uint64
 }
 
-// NewFields returns the Fields with these names, at most 64 of 1 to 31 bytes of ASCII each.
+// NewFields returns the Fields with these names, at most 64 of 1 to 47 bytes of ASCII each.
 func NewFields(names ...string) *Fields {
 	f := &Fields{names: names}
 	for i, n := range names {

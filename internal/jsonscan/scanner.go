@@ -217,3 +217,31 @@ func (s *Scanner) Float() float64 {
 	}
 	return v
 }
+
+// ParseNumber reads a literal that is one JSON number, as [Scanner.Float] does; false for anything else.
+func ParseNumber(literal []byte) (v float64, ok bool) {
+	if len(literal) == 0 || skipNumber(literal, 0) != len(literal) {
+		return 0, false
+	}
+	if v, ok := shortFloat(literal); ok {
+		return v, true
+	}
+	v, err := strconv.ParseFloat(string(literal), 64)
+	return v, err == nil
+}
+
+// AppendUnquoted appends what data, one JSON string, stands for to dst; false, and dst as it was, if it is odd.
+func AppendUnquoted(dst, data []byte) (out []byte, ok bool) {
+	if len(data) < 2 || data[0] != '"' {
+		return dst, false
+	}
+	out, end := appendString(dst, data, 1)
+	if end != len(data) {
+		clear(out[len(dst):])
+		return dst, false
+	}
+	return out, true
+}
+
+// End returns the index behind the value that begins at data[i], -1 when it is odd.
+func End(data []byte, i int) int { return skipValue(data, i) }

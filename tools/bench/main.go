@@ -38,19 +38,19 @@ var (
 type result struct{ ns, mbPerS float64 }
 
 func main() {
-	results, err := parse(io.TeeReader(os.Stdin, os.Stdout))
+	results, ratios, err := parse(io.TeeReader(os.Stdin, os.Stdout))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
-	if faults := report(os.Stdout, results); faults > 0 {
+	if faults := report(os.Stdout, results) + reportMetrics(os.Stdout, ratios); faults > 0 {
 		fmt.Fprintf(os.Stderr, "bench: %d rows missing or below their floor\n", faults)
 		os.Exit(1)
 	}
 }
 
-func parse(in io.Reader) (map[string]result, error) {
-	results, pkg := map[string]result{}, ""
+func parse(in io.Reader) (map[string]result, map[string]ratio, error) {
+	results, ratios, pkg := map[string]result{}, map[string]ratio{}, ""
 	s := bufio.NewScanner(in)
 	for s.Scan() {
 		line := s.Text()
@@ -58,8 +58,9 @@ func parse(in io.Reader) (map[string]result, error) {
 			pkg = m[1]
 		}
 		if strings.HasPrefix(line, "--- FAIL") || strings.HasPrefix(line, "FAIL") {
-			return nil, fmt.Errorf("a benchmark failed: %s", line)
+			return nil, nil, fmt.Errorf("a benchmark failed: %s", line)
 		}
+		parseMetric(ratios, pkg, line)
 		m := resultLine.FindStringSubmatch(line)
 		if m == nil {
 			continue
@@ -71,7 +72,7 @@ func parse(in io.Reader) (map[string]result, error) {
 		}
 		results[pkg+"."+m[1]] = r
 	}
-	return results, s.Err()
+	return results, ratios, s.Err()
 }
 
 // report prints the table and counts the rows that are missing or below their floor.

@@ -26,19 +26,29 @@ func TestReport(t *testing.T) {
 		name, text string
 		faults     int
 	}{
-		{"all there", strings.Replace(output, "%s", "40.00", 1), 0},
-		{"below its floor", strings.Replace(output, "%s", "390.00", 1), 1},
-		{"missing", "pkg: tailgate/trace\n", len(rows)},
+		{"all there, LiteLLM too slow", strings.Replace(output, "%s", "40.00", 1) + metrics("3.9"), 1},
+		{"below its floor", strings.Replace(output, "%s", "390.00", 1) + metrics("4.0"), 1},
+		{"missing", "pkg: tailgate/trace\n", len(rows) + len(metricRows)},
 	} {
-		results, err := parse(strings.NewReader(tt.text))
+		results, ratios, err := parse(strings.NewReader(tt.text))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := report(io.Discard, results); got != tt.faults {
+		if got := report(io.Discard, results) + reportMetrics(io.Discard, ratios); got != tt.faults {
 			t.Errorf("%s: %d faults, want %d", tt.name, got, tt.faults)
 		}
 	}
-	if _, err := parse(strings.NewReader("--- FAIL: BenchmarkRead\n")); err == nil {
+	if _, _, err := parse(strings.NewReader("--- FAIL: BenchmarkRead\n")); err == nil {
 		t.Error("a failed benchmark passed")
 	}
+}
+
+// metrics is the output of all benchmarks of metricRows, each so many times as fast as its baseline.
+func metrics(times string) string {
+	text := ""
+	for _, r := range metricRows {
+		pkg, name, _ := strings.Cut(r.bench, ".")
+		text += "pkg: tailgate/" + pkg + "\n" + name + "-2   100   1414.04 MB/s   " + times + " x_vs_" + r.named + "\n"
+	}
+	return text
 }

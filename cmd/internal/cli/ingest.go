@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime/debug"
 	"strconv"
 	"strings"
 
@@ -109,6 +110,7 @@ func (a *app) runIngest(ctx context.Context, sources []string, f *ingestFlags, o
 	}
 	var report *ingest.Report
 	if err == nil {
+		defer limitMemory()()
 		report, err = ingest.Run(ctx, src, *o)
 	}
 	if endErr := metrics.end(report, err != nil); endErr != nil {
@@ -204,4 +206,16 @@ func parseShare(s string) (float64, error) {
 		return 0, fmt.Errorf("%q is not a share such as 1%% or 0.01", s)
 	}
 	return v, nil
+}
+
+// ingestMemory is from which size on the collector works harder, so that an ingest stays below 512 MiB.
+const ingestMemory = 384 << 20
+
+// limitMemory sets that size unless GOMEMLIMIT does, and returns what sets it back.
+func limitMemory() (back func()) {
+	if os.Getenv("GOMEMLIMIT") != "" {
+		return func() {}
+	}
+	before := debug.SetMemoryLimit(ingestMemory)
+	return func() { debug.SetMemoryLimit(before) }
 }

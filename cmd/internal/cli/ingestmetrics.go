@@ -21,6 +21,8 @@ type ingestMetrics struct {
 	registry *prometheus.Registry
 	gauges   map[string]prometheus.Gauge
 	reasons  *prometheus.GaugeVec
+	lag      *prometheus.GaugeVec
+	skew     *prometheus.GaugeVec
 }
 
 // Counters are gauges here: each run counts from 0 and names its start.
@@ -47,7 +49,11 @@ func newIngestMetrics(path string) *ingestMetrics {
 	}
 	m.reasons = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "tailgate_ingest_not_rows",
 		Help: "Records of this run that gave no row, by kind and reason."}, []string{"kind", "reason"})
-	m.registry.MustRegister(m.reasons)
+	m.lag = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "tailgate_ingest_log_lag_seconds",
+		Help: "Median time from a request's end, by its own clock, to the log."}, []string{"clock"})
+	m.skew = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "tailgate_ingest_clock_skew_seconds",
+		Help: "How far that lies from the median of all clocks: an estimate, by which nothing is corrected."}, []string{"clock"})
+	m.registry.MustRegister(m.reasons, m.lag, m.skew)
 	m.gauges["start_time_seconds"].Set(unixSeconds(now()))
 	return m
 }
@@ -60,6 +66,7 @@ func (m *ingestMetrics) progress(p ingest.Progress) error {
 	} {
 		m.gauges[name].Set(float64(v))
 	}
+	m.clocks(p.Clocks)
 	if m.path == "" || time.Since(m.last) < metricsEvery {
 		return nil
 	}
@@ -72,6 +79,7 @@ func (m *ingestMetrics) end(report *ingest.Report, failed bool) error {
 		return nil
 	}
 	if report != nil {
+		m.clocks(report.Clocks)
 		for reason, n := range report.Total.Skips {
 			m.reasons.WithLabelValues("skipped", reason).Set(float64(n))
 		}
@@ -84,6 +92,13 @@ func (m *ingestMetrics) end(report *ingest.Report, failed bool) error {
 		m.gauges["success"].Set(1)
 	}
 	return m.write()
+}
+
+func (m *ingestMetrics) clocks(list []ingest.ClockLag) {
+	for _, c := range list {
+		m.lag.WithLabelValues(c.Clock).Set(float64(c.MedianUs) / 1e6)
+		m.skew.WithLabelValues(c.Clock).Set(float64(c.SkewUs) / 1e6)
+	}
 }
 
 func (m *ingestMetrics) write() error {

@@ -18,72 +18,77 @@ var (
 )
 
 // messages reads what readOpenAIPrompt reads: a string, or a list of strings and messages.
-func (l *litellmScanner) messages(p *prompt.Prompt) {
-	s := &l.scan
+func (r *reader) messages(p *prompt.Prompt) {
+	s := &r.scan
 	if s.Kind() == '"' {
-		l.plain(p)
+		r.plain(p)
 		return
 	}
-	if !l.begin('[') {
+	if !r.begin('[') {
 		return
 	}
 	for s.More(']') {
 		if s.Kind() == '"' {
-			l.plain(p)
+			r.plain(p)
 		} else {
-			l.chat(p)
+			r.chat(p)
 		}
 	}
 }
 
 // plain reads a completion prompt.
-func (l *litellmScanner) plain(p *prompt.Prompt) {
-	t := l.text()
+func (r *reader) plain(p *prompt.Prompt) {
+	t := r.text()
 	if len(t) == 0 || string(t) == "{}" {
 		return
 	}
-	l.parts = append(l.parts, prompt.Part{Kind: prompt.Text, Text: t})
-	n := len(l.parts)
-	p.Messages = append(p.Messages, prompt.Message{Parts: l.parts[n-1 : n : n]})
+	r.parts = append(r.parts, prompt.Part{Kind: prompt.Text, Text: t})
+	n := len(r.parts)
+	p.Messages = append(p.Messages, prompt.Message{Parts: r.parts[n-1 : n : n]})
 }
 
-// chat reads one message. One that has nothing of a message is odd.
-func (l *litellmScanner) chat(p *prompt.Prompt) {
-	s := &l.scan
-	var m prompt.Message
-	parts, calls, content := len(l.parts), len(l.calls), false
+// chat reads one message into p. One that has nothing of a message is odd.
+func (r *reader) chat(p *prompt.Prompt) {
+	m, content := r.message()
+	if m.Role == "" && !content && len(m.ToolCalls) == 0 {
+		r.scan.Fail()
+		return
+	}
+	p.Messages = append(p.Messages, m)
+}
+
+// message reads one message and tells whether it has a content.
+func (r *reader) message() (m prompt.Message, content bool) {
+	s := &r.scan
+	parts, calls := len(r.parts), len(r.calls)
 	var seen uint64
 	for s.Enter('{'); s.More('}'); {
 		switch s.Field(messageMembers, &seen) {
 		case "role":
-			m.Role = l.role()
+			m.Role = r.role()
 		case "name":
-			m.Name = l.name()
+			m.Name = r.name()
 		case "content":
-			content = l.content()
+			content = r.content()
 		case "tool_calls":
-			l.toolCalls()
+			r.toolCalls()
 		case "function_call":
 			if !s.Null() {
 				s.Fail()
 			}
 		case "tool_call_id":
-			m.ToolCallID = l.name()
+			m.ToolCallID = r.name()
 		default:
 			s.Skip()
 		}
 	}
-	if m.Role == "" && !content && len(l.calls) == calls {
-		s.Fail()
-		return
-	}
-	m.Parts = l.parts[parts:len(l.parts):len(l.parts)]
-	m.ToolCalls = l.calls[calls:len(l.calls):len(l.calls)]
-	p.Messages = append(p.Messages, m)
+	m.Parts = r.parts[parts:len(r.parts):len(r.parts)]
+	m.ToolCalls = r.calls[calls:len(r.calls):len(r.calls)]
+	return m, content
 }
 
-func (l *litellmScanner) role() string {
-	switch w := l.word(); string(w) {
+func (r *reader) role() string {
+	switch w := r.word(); string(w) {
 	case "system":
 		return "system"
 	case "user":
@@ -93,29 +98,29 @@ func (l *litellmScanner) role() string {
 	case "tool":
 		return "tool"
 	default:
-		return l.names.text(w)
+		return r.names.text(w)
 	}
 }
 
 // content reads a string or a list of parts; false for null.
-func (l *litellmScanner) content() bool {
-	s := &l.scan
+func (r *reader) content() bool {
+	s := &r.scan
 	if s.Kind() == '"' {
-		l.parts = append(l.parts, prompt.Part{Kind: prompt.Text, Text: l.text()})
+		r.parts = append(r.parts, prompt.Part{Kind: prompt.Text, Text: r.text()})
 		return true
 	}
-	if !l.begin('[') {
+	if !r.begin('[') {
 		return false
 	}
 	for s.More(']') {
-		l.part()
+		r.part()
 	}
 	return true
 }
 
 // part reads a part of a content. Media fields are read for their bytes only.
-func (l *litellmScanner) part() {
-	s := &l.scan
+func (r *reader) part() {
+	s := &r.scan
 	s.Kind() // up to the part
 	start := s.Pos()
 	var o openAIPart
@@ -124,15 +129,15 @@ func (l *litellmScanner) part() {
 	for s.Enter('{'); s.More('}'); {
 		switch s.Field(partMembers, &seen) {
 		case "type":
-			o.Type = l.word()
+			o.Type = r.word()
 		case "text":
-			o.Text = l.text()
+			o.Text = r.text()
 		case "image_url":
-			image = l.image()
+			image = r.image()
 		case "input_audio":
-			o.InputAudio.Data = l.member(audioMembers)
+			o.InputAudio.Data = r.member(audioMembers)
 		case "file":
-			o.File.Data = l.member(fileMembers)
+			o.File.Data = r.member(fileMembers)
 		case "source": // another vendor's image
 			s.Fail()
 		default:
@@ -143,35 +148,35 @@ func (l *litellmScanner) part() {
 	if p.Kind == prompt.Image {
 		p.Text = dataURI(image)
 	}
-	l.parts = append(l.parts, p)
+	r.parts = append(r.parts, p)
 }
 
 // image reads an image_url, which is a string or an object with a url.
-func (l *litellmScanner) image() []byte {
-	if l.scan.Kind() == '"' {
-		return l.text()
+func (r *reader) image() []byte {
+	if r.scan.Kind() == '"' {
+		return r.text()
 	}
-	return l.member(imageMembers)
+	return r.member(imageMembers)
 }
 
 // member reads the text that is the one member of an object.
-func (l *litellmScanner) member(members *jsonscan.Fields) (t []byte) {
-	if !l.enter() {
+func (r *reader) member(members *jsonscan.Fields) (t []byte) {
+	if !r.enter() {
 		return nil
 	}
-	for seen := uint64(0); l.scan.More('}'); {
-		if l.scan.Field(members, &seen) != "" {
-			t = l.text()
+	for seen := uint64(0); r.scan.More('}'); {
+		if r.scan.Field(members, &seen) != "" {
+			t = r.text()
 		} else {
-			l.scan.Skip()
+			r.scan.Skip()
 		}
 	}
 	return t
 }
 
-func (l *litellmScanner) toolCalls() {
-	s := &l.scan
-	if !l.begin('[') {
+func (r *reader) toolCalls() {
+	s := &r.scan
+	if !r.begin('[') {
 		return
 	}
 	for s.More(']') {
@@ -180,35 +185,35 @@ func (l *litellmScanner) toolCalls() {
 		for s.Enter('{'); s.More('}'); {
 			switch s.Field(toolCallMembers, &seen) {
 			case "id":
-				c.ID = l.name()
+				c.ID = r.name()
 			case "function":
-				c.Name, c.Arguments = l.called()
+				c.Name, c.Arguments = r.called()
 			default:
 				s.Skip()
 			}
 		}
-		l.calls = append(l.calls, c)
+		r.calls = append(r.calls, c)
 	}
 }
 
 // called reads the function of a tool call.
-func (l *litellmScanner) called() (name string, arguments []byte) {
-	s := &l.scan
-	if !l.enter() {
+func (r *reader) called() (name string, arguments []byte) {
+	s := &r.scan
+	if !r.enter() {
 		return "", nil
 	}
 	for seen := uint64(0); s.More('}'); {
 		switch s.Field(functionMembers, &seen) {
 		case "name":
-			name = l.name()
+			name = r.name()
 		case "arguments":
 			if s.Kind() == '"' {
-				arguments = l.text()
+				arguments = r.text()
 			} else {
-				arguments = l.raw()
+				arguments = r.raw()
 			}
 		case "description":
-			l.word()
+			r.word()
 		default:
 			s.Skip()
 		}
@@ -217,9 +222,9 @@ func (l *litellmScanner) called() (name string, arguments []byte) {
 }
 
 // tools reads a list of tool definitions, nested under "function" or flat; false for null.
-func (l *litellmScanner) tools(p *prompt.Prompt) bool {
-	s := &l.scan
-	if !l.begin('[') {
+func (r *reader) tools(p *prompt.Prompt) bool {
+	s := &r.scan
+	if !r.begin('[') {
 		return false
 	}
 	for s.More(']') {
@@ -229,9 +234,9 @@ func (l *litellmScanner) tools(p *prompt.Prompt) bool {
 		for s.Enter('{'); s.More('}'); {
 			switch name := s.Field(toolMembers, &seen); name {
 			case "function":
-				nested, isNested = l.function()
+				nested, isNested = r.function()
 			default:
-				l.toolMember(&flat, name)
+				r.toolMember(&flat, name)
 			}
 		}
 		if isNested {
@@ -243,30 +248,30 @@ func (l *litellmScanner) tools(p *prompt.Prompt) bool {
 }
 
 // function reads the function of a tool; false for null.
-func (l *litellmScanner) function() (t prompt.Tool, ok bool) {
-	if !l.enter() {
+func (r *reader) function() (t prompt.Tool, ok bool) {
+	if !r.enter() {
 		return t, false
 	}
-	for seen := uint64(0); l.scan.More('}'); {
-		l.toolMember(&t, l.scan.Field(functionMembers, &seen))
+	for seen := uint64(0); r.scan.More('}'); {
+		r.toolMember(&t, r.scan.Field(functionMembers, &seen))
 	}
 	return t, true
 }
 
 // toolMember reads the member of a function that has this name.
-func (l *litellmScanner) toolMember(t *prompt.Tool, name string) {
+func (r *reader) toolMember(t *prompt.Tool, name string) {
 	switch name {
 	case "name":
-		t.Name = l.name()
+		t.Name = r.name()
 	case "description":
-		t.Description = l.text()
+		t.Description = r.text()
 	case "parameters":
-		if t.Parameters = l.raw(); len(t.Parameters) == 0 {
-			l.scan.Fail() // what null means is for the exact decoder to say
+		if t.Parameters = r.raw(); len(t.Parameters) == 0 {
+			r.scan.Fail() // what null means is for the exact decoder to say
 		}
 	case "input_schema", "toolSpec": // other vendors' definitions
-		l.scan.Fail()
+		r.scan.Fail()
 	default:
-		l.scan.Skip()
+		r.scan.Skip()
 	}
 }
