@@ -44,8 +44,15 @@ func detectable() []string {
 	return slices.DeleteFunc(Formats(), func(f string) bool { return slices.Contains(narrow, f) })
 }
 
-// decoder returns the decoder that o asks for, nil when there is none.
+// decoder returns the decoder that o asks for, nil when there is none. It never panics.
 func (o *Options) decoder() decoder {
+	if o.newDecoder() == nil {
+		return nil
+	}
+	return guarded(o.newDecoder, o.beforeDecode, o.Logger)
+}
+
+func (o *Options) newDecoder() decoder {
 	switch {
 	case o.Mapping != nil:
 		return o.Mapping.decode

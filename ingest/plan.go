@@ -195,7 +195,7 @@ func (w *worker) sample(ctx context.Context, dead map[string]int64) bool {
 		if r.Mark != "" || len(r.Value) == 0 {
 			continue
 		}
-		text, reason := w.unwrap.open(r.Value)
+		text, reason := w.opened(r.Value)
 		if reason != "" {
 			dead[reason]++
 			continue
