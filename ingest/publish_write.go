@@ -35,6 +35,7 @@ func (b *build) write(ctx context.Context, path string, footer schemas.Footer) (
 	ids := &tenantIDs{keyer: b.keyer}
 	rows, size, at := make([]schemas.Request, batchRows), 0, 0
 	odd := map[uint32]string{}
+	var quality qualityCounter
 	_, err = b.stream(ctx, func(batch []slot) error {
 		for i := range batch {
 			s := &batch[i]
@@ -44,6 +45,7 @@ func (b *build) write(ctx context.Context, path string, footer schemas.Footer) (
 			whole := len(s.row.HashIDs)
 			b.finish(s, uint32(at), ids)
 			size += len(s.rec) - 8*(whole-len(s.row.HashIDs))
+			quality.add(&s.row)
 			rows[i] = s.row
 			at++
 		}
@@ -63,6 +65,7 @@ func (b *build) write(ctx context.Context, path string, footer schemas.Footer) (
 		return none, fmt.Errorf("writing the build: %w", err)
 	}
 	b.reportOdd(odd)
+	b.report.Quality = quality.report()
 	digest, err := schemas.DigestFile(b.work, path)
 	digest.Rows, digest.Name = w.Rows(), lakeFile
 	return digest, err

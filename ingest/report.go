@@ -82,6 +82,7 @@ type Report struct {
 	Partitions []PartitionReport `json:"partitions"`
 	Segments   int               `json:"segments"`
 	Total      Counts            `json:"total"`
+	Quality    Quality           `json:"quality"`
 	Notes      []string          `json:"notes"`
 }
 
@@ -122,7 +123,7 @@ func (r *Report) WriteText(w io.Writer) error {
 	for _, n := range r.Notes {
 		fmt.Fprintf(w, "note: %s\n", n)
 	}
-	return nil
+	return r.Quality.writeText(w)
 }
 
 func rangesText(ranges []Range) string {

@@ -24,6 +24,7 @@ type worker struct {
 	high     int64    // end of a followed log that the meter knows
 	seg      *segment // nil between segments
 	report   PartitionReport
+	quality  qualityCounter // of the published segments
 	printed  printed
 	warned   bool // a commit failed
 }

@@ -140,8 +140,9 @@ func verdicts() []string {
 }
 
 func profileStrings(table string, tenant, class, model StringRule) map[string]StringRule {
-	tenant.Enum = append(slices.Clone(tenant.Enum), "*")
-	class.Enum = append(slices.Clone(class.Enum), "*")
+	// "*" stands for all, "" for what a trace does not tell.
+	tenant.Enum = append(slices.Clone(tenant.Enum), "*", "")
+	class.Enum = append(slices.Clone(class.Enum), "*", "")
 	model.Enum = append(slices.Clone(model.Enum), "*")
 	columns, ok := map[string]map[string]StringRule{
 		TableProfileMeta: {

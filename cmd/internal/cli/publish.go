@@ -18,7 +18,7 @@ import (
 func (a *app) publishCommand() *cobra.Command {
 	var o ingest.PublishOptions
 	var asJSON bool
-	var keys, memory string
+	var keys, memory, metrics string
 	cmd := &cobra.Command{
 		Use:   "publish LAKE --day D",
 		Short: "Build a day of the lake from its segments",
@@ -57,6 +57,11 @@ the day is open and --complete was given; 7 the day's key is missing.`,
 			if err != nil {
 				return err
 			}
+			if metrics != "" {
+				if err := writePublishMetrics(metrics, report); err != nil {
+					return err
+				}
+			}
 			if asJSON {
 				return a.printJSON(report)
 			}
@@ -74,6 +79,7 @@ the day is open and --complete was given; 7 the day's key is missing.`,
 	fl.IntVar(&o.Parts, "parts", 0, "sorters side by side (default: processors)")
 	fl.StringVar(&memory, "memory", "512MiB", "rows and ids in memory at a time")
 	fl.IntVar(&o.KeepBuilds, "keep-builds", 1, "earlier builds of the day to keep")
+	fl.StringVar(&metrics, "metrics-file", "", "file for Prometheus metrics of the build (textfile collector)")
 	fl.BoolVar(&asJSON, "json", false, "print the report as one JSON object")
 	return cmd
 }
