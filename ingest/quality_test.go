@@ -33,7 +33,9 @@ func TestReconciling(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("ours %d engine %d", tc.ours, tc.engine), func(t *testing.T) {
 			o := options(t.TempDir())
-			rec := func(i, tokens int) []byte { return litellm(i, fields{"messages": text(tc.ours), "prompt_tokens": tokens}) }
+			rec := func(i, tokens int) []byte {
+				return litellm(i, fields{"messages": text(tc.ours), "prompt_tokens": tokens})
+			}
 			run(t, newMemory([]ingest.Record{message(0, rec(0, tc.ours)), message(1, rec(1, tc.engine)), message(2, rec(2, tc.engine))}), o)
 			rows := segmentRows(t, o.Lake)
 			own, got, again := rows[0].HashIDs, rows[1], rows[2].HashIDs
