@@ -49,6 +49,7 @@ const (
 	WhatCanary = "canary" // a planted text
 	WhatValue  = "value"  // a string that the allow-list does not know
 	WhatSchema = "schema" // a Parquet file or column that is none of tailgate's
+	WhatHidden = "hidden" // bytes of a Parquet file that its footer does not account for
 	WhatLink   = "link"   // a symbolic link or special file: nobody knows what it leads to
 )
 

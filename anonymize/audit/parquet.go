@@ -30,6 +30,7 @@ func (a *auditor) parquet(ctx context.Context, r *objstore.Reader) {
 		return
 	}
 	rules := a.rules(pf)
+	a.cover(pf, r)
 	a.footer(pf)
 	a.names(pf)
 	if err := a.indexes(pf, rules); err != nil {

@@ -141,6 +141,11 @@ func TestLeaksInParquet(t *testing.T) {
 				}
 			})
 		}, true, audit.PlaceValue, "offset"},
+		{"bytes that nothing names", func(t *testing.T) []byte {
+			data := lakeFile(t, footer(), clean)
+			start := len(data) - 8 - int(binary.LittleEndian.Uint32(data[len(data)-8:]))
+			return append(append(append([]byte{}, data[:start]...), bytes.Repeat([]byte{0xa7, 3}, 40)...), data[start:]...)
+		}, false, audit.PlaceBytes, ""},
 		{"unknown table", func(t *testing.T) []byte {
 			kv := footer()
 			kv[schemas.KeySchema] = "lamps"
@@ -230,7 +235,7 @@ func TestCleanTablesPass(t *testing.T) {
 func TestDamagedParquet(t *testing.T) {
 	data := lakeFile(t, footer(), clean)
 	dir := t.TempDir()
-	for at := 4; at < len(data); at += len(data)/60 + 1 {
+	for at := 4; at < len(data); at += len(data)/25 + 1 {
 		broken := bytes.Clone(data)
 		for i := at; i < min(at+16, len(broken)); i++ {
 			broken[i] ^= 0x5a
