@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -15,11 +14,23 @@ import (
 	"tailgate/anonymize"
 )
 
+const envHeap = "TAILGATE_TEST_HEAP"
+
 // TestTextIsClearedFromMemory looks through the memory of its own process for the prompts of an ingest that has
 // ended. Go promises nothing about copies: a few may be left.
 func TestTextIsClearedFromMemory(t *testing.T) {
 	if underRace {
 		t.Skip("the race detector makes sync.Pool drop buffers, which then grow anew all the time")
+	}
+	if os.Getenv(envHeap) == "" { // a process of its own, that uses no memory twice: what is left stays to be seen
+		cmd := child(t, envHeap+"=1")
+		cmd.Args, cmd.Env = append(cmd.Args, "-test.v"), append(cmd.Env, "GOGC=off")
+		out, err := cmd.CombinedOutput()
+		if err != nil || !bytes.Contains(out, []byte("PASS: TestTextIsCleared")) {
+			t.Errorf("%v", err)
+		}
+		t.Logf("%s", out)
+		return
 	}
 	const records = 2000
 	mark := []byte("HeapMark") // then a dash and six digits, nowhere else in the binary
@@ -51,10 +62,9 @@ func TestTextIsClearedFromMemory(t *testing.T) {
 	o := options(filepath.Join(t.TempDir(), "lake"))
 	o.Anonymizer = hasher(t) // the fake one of other tests keeps copies
 	run(t, openFiles(t, path), o)
-	runtime.GC()
 	after := marksInMemory(t, mark)
 	t.Logf("prompts in memory: %d of %d before the run, %d after it", before, records, after)
-	if after > before+records/20 {
+	if after > before+records/100 {
 		t.Errorf("the run left %d of %d prompts in memory, there were %d before it", after, records, before)
 	}
 }

@@ -189,7 +189,12 @@ func (w *worker) sample(ctx context.Context, dead map[string]int64) bool {
 	if err != nil {
 		return false
 	}
-	defer w.unwrap.forget()
+	defer func() {
+		w.unwrap.forget()
+		for i := range b.Records {
+			clear(b.Records[i].Value)
+		}
+	}()
 	for i := range b.Records[:min(len(b.Records), sampled)] {
 		r := &b.Records[i]
 		if r.Mark != "" || len(r.Value) == 0 {

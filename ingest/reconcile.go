@@ -45,7 +45,7 @@ func (m *rowMaker) hash(row *schemas.Request, rec *record, at place) error {
 func textOnly(p *prompt.Prompt) bool {
 	for i := range p.Messages {
 		for _, part := range p.Messages[i].Parts {
-			if part.Kind != prompt.Text {
+			if part.Kind != prompt.Text && part.Kind != prompt.Other {
 				return false
 			}
 		}
