@@ -3,6 +3,7 @@ package anonymize
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
@@ -16,53 +17,69 @@ import (
 	"tailgate/internal/fault"
 )
 
-// DestroyNotice says what Destroy cannot reach; it stands in every line of the log and is for people to see.
+// DestroyNotice says what destroying a key file cannot reach.
 const DestroyNotice = "snapshots and backups of the volume are not covered"
 
-// destroyLog is the file of the key folder that remembers destroyed keys, one JSON object a line.
+// execNotice says what destroying a key by a command cannot reach.
+const execNotice = "versions, caches and backups that the key source keeps are not covered"
+
+// destroyLog is the file of the key folder that remembers destroyed keys, one Destroyed a line.
 const destroyLog = "destroyed.jsonl"
 
 const resultDestroyed = "destroyed"
 
-type destroyEntry struct {
+// Destroyed is the record of one attempt to destroy a key.
+type Destroyed struct {
 	Epoch  string    `json:"epoch"`
-	At     time.Time `json:"at"`
-	Result string    `json:"result"`
-	Notice string    `json:"notice"`
+	At     time.Time `json:"at"`     // UTC
+	Result string    `json:"result"` // destroyed, or failed: and why
+	Notice string    `json:"notice"` // what was not reached
 }
 
-// Destroy ends an epoch for good: the key file is overwritten, removed, and the folder synced; epoch, time and
-// result are logged in the folder. What it cannot reach is DestroyNotice. A key that is unsafe or broken can
-// be destroyed too; a link is never followed.
-func (d *KeyDir) Destroy(epoch string) error {
+// Destroy ends an epoch for good, by the source's own means, and returns the record of it, also when it failed.
+// In a folder the key file is overwritten, removed, and the folder synced; the record is a line of
+// destroyed.jsonl. A key that is unsafe or broken can be destroyed too; a link is never followed. The record is
+// nil when nothing was tried.
+func (r *Keyring) Destroy(ctx context.Context, epoch string) (*Destroyed, error) {
 	if _, ok := parseEpoch(epoch); !ok {
-		return keyFault("`tailgate keys list` prints the epochs", "destroying a key: %q is not an epoch", epoch)
+		return nil, keyFault("`tailgate keys list` prints the epochs", "destroying a key: %q is not an epoch", epoch)
 	}
-	// The log is opened first: a key whose end cannot be recorded stays.
-	log, err := os.OpenFile(filepath.Join(d.dir, destroyLog), os.O_CREATE|os.O_WRONLY|os.O_APPEND|noFollow, 0o600)
-	if err != nil {
+	failed := func(err error) error {
 		return fault.Mark(fmt.Errorf("destroying the key of epoch %s: %w", epoch, err), fault.Key, "")
 	}
-	defer log.Close()
-	_ = d.keepTopicKey() // a key too broken to read is destroyed all the same
-	err = d.erase(epoch)
-	if errors.Is(err, fs.ErrNotExist) {
-		return fault.Mark(fmt.Errorf("destroying the key of epoch %s: %w", epoch, err), fault.Key, "`tailgate keys list` prints the epochs")
+	var log *os.File
+	if d, ok := r.src.(*dirSource); ok {
+		var err error // the log is opened first: a key whose end cannot be recorded stays
+		log, err = os.OpenFile(filepath.Join(d.dir, destroyLog), os.O_CREATE|os.O_WRONLY|os.O_APPEND|noFollow, 0o600)
+		if err != nil {
+			return nil, failed(err)
+		}
+		defer log.Close()
 	}
-	entry := destroyEntry{Epoch: epoch, At: time.Now().UTC(), Result: resultDestroyed, Notice: DestroyNotice}
+	_ = r.keepTopicKey(ctx) // a key too broken to read is destroyed all the same
+	err := r.src.destroy(ctx, epoch)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fault.Mark(failed(err), fault.Key, "`tailgate keys list` prints the epochs")
+	}
+	entry := &Destroyed{Epoch: epoch, At: time.Now().UTC(), Result: resultDestroyed, Notice: r.src.notice()}
 	if err != nil {
 		entry.Result = "failed: " + err.Error()
 	}
-	line, jerr := json.Marshal(entry)
-	_, werr := log.Write(append(line, '\n'))
-	if err = errors.Join(err, jerr, werr, log.Sync(), atomicfile.SyncDir(d.dir)); err != nil {
-		return fault.Mark(fmt.Errorf("destroying the key of epoch %s: %w", epoch, err), fault.Key, "")
+	if log != nil {
+		line, jerr := json.Marshal(entry)
+		_, werr := log.Write(append(line, '\n'))
+		err = errors.Join(err, jerr, werr, log.Sync(), atomicfile.SyncDir(filepath.Dir(log.Name())))
 	}
-	return nil
+	if err != nil {
+		return entry, failed(err)
+	}
+	return entry, nil
 }
 
-// erase overwrites the key with random bytes, on the disk, before it removes the name.
-func (d *KeyDir) erase(epoch string) error {
+func (d *dirSource) notice() string { return DestroyNotice }
+
+// destroy overwrites the key with random bytes, on the disk, before it removes the name.
+func (d *dirSource) destroy(_ context.Context, epoch string) error {
 	path := d.path(epoch)
 	f, err := openKey(path, os.O_WRONLY)
 	if err != nil {
@@ -81,13 +98,13 @@ func (d *KeyDir) erase(epoch string) error {
 }
 
 // destroyedAt looks epoch up in the log. A line that a crash cut short is passed over.
-func (d *KeyDir) destroyedAt(epoch string) (time.Time, bool) {
+func (d *dirSource) destroyedAt(epoch string) (time.Time, bool) {
 	data, err := os.ReadFile(filepath.Join(d.dir, destroyLog))
 	if err != nil {
 		return time.Time{}, false
 	}
 	for sc := bufio.NewScanner(bytes.NewReader(data)); sc.Scan(); {
-		var e destroyEntry
+		var e Destroyed
 		if json.Unmarshal(sc.Bytes(), &e) == nil && e.Epoch == epoch && e.Result == resultDestroyed {
 			return e.At, true
 		}

@@ -2,6 +2,7 @@ package anonymize_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -18,7 +19,7 @@ import (
 
 var day0 = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-func initKeys(t *testing.T) (*anonymize.KeyDir, string) {
+func initKeys(t *testing.T) (*anonymize.Keyring, string) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "keys")
 	d, err := anonymize.InitKeyDir(dir, day0)
@@ -28,27 +29,27 @@ func initKeys(t *testing.T) (*anonymize.KeyDir, string) {
 	return d, dir
 }
 
-func newEpoch(t *testing.T, d *anonymize.KeyDir, now time.Time) string {
+func newEpoch(t *testing.T, d *anonymize.Keyring, now time.Time) string {
 	t.Helper()
-	id, err := d.NewEpoch(now)
+	id, err := d.NewEpoch(t.Context(), now)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return id
 }
 
-func load(t *testing.T, d *anonymize.KeyDir, epoch string) *anonymize.Keys {
+func load(t *testing.T, d *anonymize.Keyring, epoch string) *anonymize.Keys {
 	t.Helper()
-	k, err := d.Load(epoch)
+	k, err := d.Load(t.Context(), epoch)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return k
 }
 
-func list(t *testing.T, d *anonymize.KeyDir) []anonymize.EpochInfo {
+func list(t *testing.T, d *anonymize.Keyring) []anonymize.EpochInfo {
 	t.Helper()
-	epochs, err := d.List()
+	epochs, err := d.List(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +149,7 @@ func TestUnsafeKeysAreRefused(t *testing.T) {
 			if err := tc.damage(dir); err != nil {
 				t.Fatal(err)
 			}
-			err := openAndLoad(dir, "auto")
+			err := openAndLoad(t.Context(), dir, "auto")
 			if fault.Of(err) != fault.Key || !strings.Contains(fault.Hint(err), tc.hint) || strings.Contains(err.Error(), "\n") {
 				t.Errorf("error %v, hint %q, want a key fault with hint %q", err, fault.Hint(err), tc.hint)
 			}
@@ -156,10 +157,10 @@ func TestUnsafeKeysAreRefused(t *testing.T) {
 	}
 }
 
-func openAndLoad(dir, epoch string) error {
+func openAndLoad(ctx context.Context, dir, epoch string) error {
 	d, err := anonymize.OpenKeyDir(dir)
 	if err == nil {
-		_, err = d.Load(epoch)
+		_, err = d.Load(ctx, epoch)
 	}
 	return err
 }
@@ -173,7 +174,7 @@ func TestForeignOwnerIsRefused(t *testing.T) {
 		if err := os.Chown(path, 12345, -1); err != nil {
 			t.Skip(err)
 		}
-		if err := openAndLoad(dir, ""); fault.Of(err) != fault.Key || !strings.Contains(fault.Hint(err), "chown") {
+		if err := openAndLoad(t.Context(), dir, ""); fault.Of(err) != fault.Key || !strings.Contains(fault.Hint(err), "chown") {
 			t.Errorf("%s of another user: %v", path, err)
 		}
 		os.Chown(path, 0, -1)
@@ -192,13 +193,13 @@ func TestDestroy(t *testing.T) {
 	if err := os.Chmod(path, 0o644); err != nil { // an unsafe key can be destroyed
 		t.Fatal(err)
 	}
-	if err := d.Destroy(epoch); err != nil {
+	if _, err := d.Destroy(t.Context(), epoch); err != nil {
 		t.Fatal(err)
 	}
 	if now, _ := os.ReadFile(twin); bytes.Equal(now, was) || len(now) != 32 {
 		t.Errorf("the key's bytes were not overwritten")
 	}
-	if _, err := d.Load(epoch); !errors.Is(err, anonymize.ErrDestroyed) || fault.Of(err) != fault.Key {
+	if _, err := d.Load(t.Context(), epoch); !errors.Is(err, anonymize.ErrDestroyed) || fault.Of(err) != fault.Key {
 		t.Errorf("loading it: %v", err)
 	}
 	if got := load(t, d, "").Epoch(); got != "b-20260102T030405.000000Z" {
@@ -210,7 +211,7 @@ func TestDestroy(t *testing.T) {
 			t.Errorf("the log lacks %s: %s", want, log)
 		}
 	}
-	if err := d.Destroy(epoch); err == nil || fault.Of(err) != fault.Key {
+	if _, err := d.Destroy(t.Context(), epoch); err == nil || fault.Of(err) != fault.Key {
 		t.Errorf("destroying it again: %v", err)
 	}
 	if after, _ := os.ReadFile(filepath.Join(dir, "destroyed.jsonl")); !bytes.Equal(log, after) {
@@ -227,7 +228,7 @@ func TestDestroyFollowsNoLink(t *testing.T) {
 	if err := os.Symlink(victim, path); err != nil {
 		t.Fatal(err)
 	}
-	if err := d.Destroy("b-20260102T030405.000000Z"); err == nil {
+	if _, err := d.Destroy(t.Context(), "b-20260102T030405.000000Z"); err == nil {
 		t.Error("a link was destroyed as if it were the key")
 	}
 	if got, _ := os.ReadFile(victim); string(got) != "precious" {
@@ -242,12 +243,12 @@ func TestEpochNamesAreChecked(t *testing.T) {
 	d, _ := initKeys(t)
 	for _, epoch := range []string{"../b-20260102T030405.000000Z", "b-20260102T030405.000000Z/../x", "b-", "p-20260102T030405.000000Z",
 		"b-20261302T030405.000000Z", "b-20270102T030405.000000Z", "Auto"} {
-		if _, err := d.Load(epoch); fault.Of(err) != fault.Key || fault.Hint(err) == "" {
+		if _, err := d.Load(t.Context(), epoch); fault.Of(err) != fault.Key || fault.Hint(err) == "" {
 			t.Errorf("Load(%q): %v", epoch, err)
 		}
 	}
 	for _, epoch := range []string{"", "auto", "../x", "b-20260102T030405.000000Z.key"} {
-		if err := d.Destroy(epoch); err == nil {
+		if _, err := d.Destroy(t.Context(), epoch); err == nil {
 			t.Errorf("Destroy(%q) did something", epoch)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"tailgate/internal/fault"
 )
 
-func topicToken(t *testing.T, d *anonymize.KeyDir, epoch string) (topic, tenant string) {
+func topicToken(t *testing.T, d *anonymize.Keyring, epoch string) (topic, tenant string) {
 	t.Helper()
 	h, err := anonymize.NewHasher(load(t, d, epoch), anonymize.Options{})
 	if err != nil {
@@ -32,14 +32,14 @@ func TestTopicNamesOutliveTheirEpoch(t *testing.T) {
 			d, dir := initKeys(t)
 			before(t, dir)
 			topic, tenant := topicToken(t, d, "auto")
-			first, _ := d.List()
+			first, _ := d.List(t.Context())
 			newEpoch(t, d, day0.Add(anonymize.PseudonymLife))
 			renamed, other := topicToken(t, d, "auto")
 			if renamed != topic || other == tenant {
 				t.Errorf("topic %s → %s, tenant %s → %s", topic, renamed, tenant, other)
 			}
 			for _, e := range first {
-				if err := d.Destroy(e.ID); err != nil {
+				if _, err := d.Destroy(t.Context(), e.ID); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -58,9 +58,9 @@ func TestDestroyKeepsTheTopicKey(t *testing.T) {
 	if err := os.Remove(filepath.Join(dir, "topics.key")); err != nil {
 		t.Fatal(err)
 	}
-	epochs, _ := d.List()
+	epochs, _ := d.List(t.Context())
 	for _, e := range epochs {
-		if err := d.Destroy(e.ID); err != nil {
+		if _, err := d.Destroy(t.Context(), e.ID); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -91,7 +91,7 @@ func TestUnsafeTopicKeyIsRefused(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if _, err := d.Load("auto"); fault.Of(err) != fault.Key {
+			if _, err := d.Load(t.Context(), "auto"); fault.Of(err) != fault.Key {
 				t.Errorf("%v", err)
 			}
 		})

@@ -127,7 +127,7 @@ func fixedKeys(t testing.TB, block, pseudonym []byte) *anonymize.Keys {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k, err := d.Load("auto")
+	k, err := d.Load(t.Context(), "auto")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +140,7 @@ func freshHasher(t testing.TB, o anonymize.Options) *anonymize.Hasher {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k, err := d.Load("")
+	k, err := d.Load(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)
 	}

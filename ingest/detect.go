@@ -41,6 +41,9 @@ func DetectFormat(ctx context.Context, src Source, sample int) (Detection, error
 		return Detection{}, err
 	}
 	d := detect(values)
+	for _, v := range values {
+		clear(v)
+	}
 	return d, d.err()
 }
 
@@ -151,6 +154,8 @@ func sampleValues(ctx context.Context, src Source, sample int, once bool) ([][]b
 				if r.Offset >= at && r.Mark == "" && len(bytes.TrimSpace(r.Value)) > 0 && left > 0 {
 					values = append(values, r.Value)
 					left--
+				} else {
+					clear(r.Value)
 				}
 			}
 			if b.Done || b.Next <= at {

@@ -21,6 +21,7 @@ type member struct {
 	marks    map[int32]int64 // by partition, taken at the start
 	finished map[int32]bool  // partitions that have come to their marks
 	done     []PartitionReport
+	counted  qualityCounter
 }
 
 // runMember runs as a member of the group until its partitions, and those of all others, have come to their marks.
@@ -53,6 +54,7 @@ func runMember(ctx context.Context, r *runner) (*Report, error) {
 		a.end()
 	}
 	report := newReport(r.opts.gateway(), m.done, r.meter.clocks.report(), r.notes)
+	report.Quality = m.counted.report()
 	errs = append(errs, tooBad(report, r.opts.MaxBad))
 	return report, errors.Join(errs...)
 }
@@ -73,6 +75,9 @@ func (m *member) serve(ctx context.Context, a *assignment) (over bool, errs []er
 		errs = m.checkFormat(a.ctx)
 		m.consume(a.ctx, &errs)
 		m.keep(m.reports())
+		for _, w := range m.workers {
+			m.counted.merge(&w.quality)
+		}
 		err = errors.Join(errs...)
 	}
 	if err == nil {

@@ -23,6 +23,9 @@ func DecodeCount(format string) func(value []byte) int {
 	}
 }
 
+// SetBeforeDecode makes f see each message before it is decoded.
+func SetBeforeDecode(o *Options, f func(value []byte)) { o.beforeDecode = f }
+
 // SetPublishHook makes f the failpoint hook of o.
 func SetPublishHook(o *PublishOptions, f func(point string) error) { o.hook = f }
 

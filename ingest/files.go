@@ -311,6 +311,7 @@ func newFileReader(raw io.Reader, file io.Closer) (*fileReader, error) {
 }
 
 func (r *fileReader) close() {
+	r.split.forget()
 	if r.zstd != nil {
 		r.zstd.Close()
 	}

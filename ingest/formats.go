@@ -47,10 +47,21 @@ func detectable() []string {
 	return slices.DeleteFunc(Formats(), func(f string) bool { return slices.Contains(narrow, f) })
 }
 
-// decoder returns a decoder as o asks for, nil when there is none. It keeps state: one for each worker.
+// decoder returns a decoder as o asks for, nil when there is none. It keeps state: one for each worker. It never
+// panics.
 func (o *Options) decoder() decoder { return o.decoderWith(&reader{}) }
 
 func (o *Options) decoderWith(r *reader) decoder {
+	if o.newDecoder(r) == nil {
+		return nil
+	}
+	return guarded(func() decoder {
+		*r = reader{exact: r.exact} // what broke may have kept anything
+		return o.newDecoder(r)
+	}, o.beforeDecode, o.Logger)
+}
+
+func (o *Options) newDecoder(r *reader) decoder {
 	if o.Mapping != nil {
 		return o.Mapping.decoder(r)
 	}

@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"bytes"
+	"errors"
 )
 
 // message brings one message to its end: rows, skips or dead letters. Its text is cleared before it returns.
@@ -47,7 +48,7 @@ func (w *worker) message(r *Record) error {
 
 // records decodes a message and makes the rows of its records.
 func (w *worker) records(r *Record, from *origin) error {
-	text, dead := w.unwrap.open(r.Value)
+	text, dead := w.opened(r.Value)
 	defer w.unwrap.forget()
 	if dead != "" {
 		w.bury(r, 0, dead, r.Value)
@@ -102,7 +103,7 @@ func (w *worker) record(r *Record, index int32, it *item) error {
 		topic: w.id.topic, generation: w.id.generation, partition: w.id.partition, offset: r.Offset, index: index,
 	})
 	if err != nil {
-		w.bury(r, index, DeadHash, it.raw)
+		w.bury(r, index, rowReason(err), it.raw)
 		return nil
 	}
 	if it.rec.duration != nil && it.rec.quality == "" && it.rec.resolutionUs <= 1000 {
@@ -113,6 +114,26 @@ func (w *worker) record(r *Record, index int32, it *item) error {
 		w.meter.clocks.add(clock, it.rec.arrived.Add(*it.rec.duration), r.Time)
 	}
 	return w.seg.addRow(row)
+}
+
+// rowReason is the reason of a dead letter whose row could not be made.
+func rowReason(err error) string {
+	if errors.Is(err, errFault) {
+		return DeadFault
+	}
+	return DeadHash
+}
+
+// opened takes compression and frames off a value; a panic of a decompressor is a dead letter.
+func (w *worker) opened(value []byte) (text []byte, dead string) {
+	var err error
+	defer func() {
+		if err != nil {
+			text, dead = nil, DeadFault
+		}
+	}()
+	defer guard(w.opts.Logger, &err)
+	return w.unwrap.open(value)
 }
 
 // bury writes a dead letter: a pointer and a keyed fingerprint, never the record.

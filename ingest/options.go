@@ -74,6 +74,8 @@ type Options struct {
 	Logger     *slog.Logger   // nil = discard
 	OnProgress func(Progress) // called now and then, not concurrently; nil = not
 
+	beforeDecode func(value []byte) // called by tests before each message is decoded
+
 	hook func(point string) error // failpoints of the tests; nil = none
 	wrap func(store) store        // what tests put around the store; nil = nothing
 	now  func() time.Time         // clock of the rotation; nil = time.Now

@@ -71,6 +71,7 @@ const (
 	hasSession
 	hasIDs
 	hasTurn
+	hasCounted
 )
 
 // packer packs rows of one segment.
@@ -106,7 +107,7 @@ func (p *packer) pack(r *schemas.Request) []byte {
 		b = binary.AppendVarint(b, v)
 	}
 	b = binary.LittleEndian.AppendUint64(b, math.Float64bits(r.SampledFraction))
-	for i, v := range [...]*int32{r.HTTPStatus, r.Turn, r.InputTokens, r.OutputTokens, r.CachedTokens, r.ReasoningTokens} {
+	for i, v := range [...]*int32{r.HTTPStatus, r.Turn, r.InputTokens, r.OutputTokens, r.CachedTokens, r.ReasoningTokens, r.CountedTokens} {
 		if v != nil {
 			p.flags |= int32Flags[i]
 			b = binary.AppendVarint(b, int64(*v))
@@ -139,7 +140,7 @@ func (p *packer) pack(r *schemas.Request) []byte {
 }
 
 var (
-	int32Flags = [...]uint32{hasHTTPStatus, hasTurn, hasInput, hasOutput, hasCached, hasReasoning}
+	int32Flags = [...]uint32{hasHTTPStatus, hasTurn, hasInput, hasOutput, hasCached, hasReasoning, hasCounted}
 	int64Flags = [...]uint32{hasTTFT, hasDuration}
 	textFlags  = [...]uint32{hasRequestID, hasParent, hasSession}
 )
@@ -172,7 +173,7 @@ type slot struct {
 	// codes of tenant, class and model plus 1; 0 = null
 	labels [3]uint32
 
-	ints   [6]int32
+	ints   [7]int32
 	longs  [2]int64
 	names  [3]string // clock, class, tenant
 	tokens [3]string // texts as strings
@@ -284,7 +285,8 @@ func (s *slot) unpack(rec []byte, w *words) error {
 // numbers reads the optional numbers and the booleans.
 func (s *slot) numbers(c *cursor, flags uint32) {
 	r := &s.row
-	for i, to := range [...]**int32{&r.HTTPStatus, &r.Turn, &r.InputTokens, &r.OutputTokens, &r.CachedTokens, &r.ReasoningTokens} {
+	for i, to := range [...]**int32{&r.HTTPStatus, &r.Turn, &r.InputTokens, &r.OutputTokens, &r.CachedTokens, &r.ReasoningTokens,
+		&r.CountedTokens} {
 		if flags&int32Flags[i] != 0 {
 			s.ints[i] = int32(c.varint())
 			*to = &s.ints[i]

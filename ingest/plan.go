@@ -189,14 +189,19 @@ func (w *worker) sample(ctx context.Context, dead map[string]int64) bool {
 	if err != nil {
 		return false
 	}
-	defer w.unwrap.forget()
-	defer w.decode(nil)
+	defer func() {
+		w.decode(nil)
+		w.unwrap.forget()
+		for i := range b.Records {
+			clear(b.Records[i].Value)
+		}
+	}()
 	for i := range b.Records[:min(len(b.Records), sampled)] {
 		r := &b.Records[i]
 		if r.Mark != "" || len(r.Value) == 0 {
 			continue
 		}
-		text, reason := w.unwrap.open(r.Value)
+		text, reason := w.opened(r.Value)
 		if reason != "" {
 			dead[reason]++
 			continue

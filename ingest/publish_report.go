@@ -37,6 +37,8 @@ type PublishReport struct {
 	PrivateBlocks  int64  `json:"private_blocks"`  // full blocks that became a run length
 	UnknownPrompts int64  `json:"unknown_prompts"` // rows without hash_ids
 
+	Quality Quality `json:"quality"` // by the labels as published
+
 	Spilled int                `json:"spilled"` // files of sorted rows that did not fit in memory
 	File    schemas.FileDigest `json:"file"`
 }
@@ -84,13 +86,15 @@ func (r *PublishReport) notes() []string {
 		}
 		notes = append(notes, note)
 	}
-	if s := r.Shared; s.Rows > 0 {
+	s := r.Shared
+	notes = append(notes, fmt.Sprintf("prefix reuse within the day: %.2f %% of the blocks, %.2f %% after the cross-tenant rule (lost: %.2f %%)",
+		100*s.HitRatio, 100*s.KeptHits, 100*s.LostHits))
+	if s.Rows > 0 {
 		how := "cut before it, since there are no keys (--keys)"
 		if s.Keyed {
 			how = "keyed per tenant from there"
 		}
-		notes = append(notes, fmt.Sprintf("%d rows share a block with too few other tenants and are %s: "+
-			"prefix reuse falls from %.2f %% to %.2f %% of the blocks", s.Rows, how, 100*s.HitRatio, 100*s.KeptHits))
+		notes = append(notes, fmt.Sprintf("%d rows share a block with too few other tenants and are %s", s.Rows, how))
 	}
 	return notes
 }
@@ -101,5 +105,5 @@ func (r *PublishReport) WriteText(w io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("writing the report: %w", err)
 	}
-	return nil
+	return r.Quality.writeText(w)
 }

@@ -34,6 +34,7 @@ func (b *build) write(ctx context.Context, d *objstore.Draft, footer schemas.Foo
 	ids := &tenantIDs{keyer: b.keyer}
 	rows, size, at := make([]schemas.Request, batchRows), 0, 0
 	odd := map[uint32]string{}
+	var quality qualityCounter
 	_, err := b.stream(ctx, func(batch []slot) error {
 		for i := range batch {
 			s := &batch[i]
@@ -43,6 +44,7 @@ func (b *build) write(ctx context.Context, d *objstore.Draft, footer schemas.Foo
 			whole := len(s.row.HashIDs)
 			b.finish(s, uint32(at), ids)
 			size += len(s.rec) - 8*(whole-len(s.row.HashIDs))
+			quality.add(&s.row)
 			rows[i] = s.row
 			at++
 		}
@@ -62,6 +64,7 @@ func (b *build) write(ctx context.Context, d *objstore.Draft, footer schemas.Foo
 		return none, fmt.Errorf("writing the build: %w", err)
 	}
 	b.reportOdd(odd)
+	b.report.Quality = quality.report()
 	return schemas.FileDigest{Name: lakeFile, Bytes: d.Size(), SHA256: hex.EncodeToString(h.Sum(nil)), Rows: w.Rows()}, nil
 }
 

@@ -199,13 +199,14 @@ func TestQuirks(t *testing.T) {
 		"images count by their bytes": func(t *testing.T) {
 			image := func(data string) schemas.Request {
 				source := fields{"type": "base64", "media_type": "image/png", "data": data}
-				value, _ := json.Marshal(fields{"started_at": base, "request": fields{"messages": []fields{{"role": "user",
-					"content": []fields{{"type": "text", "text": "Which ship? " + strings.Repeat("Look. ", 30)}, {"type": "image", "source": source}}}}}})
+				value, _ := json.Marshal(fields{"started_at": base, "response": fields{"usage": fields{"prompt_tokens": 112}}, "request": fields{"messages": []fields{{"role": "user",
+					"content": []fields{{"type": "text", "text": "Which ship? " + strings.Repeat("Look. ", 30)}, {"type": "image", "source": source},
+						{"type": "text", "text": strings.Repeat("Look. ", 50)}}}}}})
 				return rowsOf(t, "openai", value)[0]
 			}
-			a, b := image("iVBORw0KGgo="), image("iVBORw0KGgx=")
-			if a.PromptState != schemas.PromptFull || shares(a, b) == 0 || shares(a, b) == len(a.HashIDs) {
-				t.Errorf("%s: %d of %d ids in common", a.PromptState, shares(a, b), len(a.HashIDs))
+			a, b, same := image("iVBORw0KGgo="), image("iVBORw0KGgx="), image("iVBORw0KGgo=")
+			if a.PromptState != schemas.PromptFull || shares(a, b) == 0 || shares(a, b) >= 6 || shares(a, same) != 7 {
+				t.Errorf("%s: %d of %d ids in common, %d with the same image", a.PromptState, shares(a, b), len(a.HashIDs), shares(a, same))
 			}
 			if r := image("[TRUNCATED: size placeholder]"); r.PromptState != schemas.PromptTruncated {
 				t.Errorf("a placeholder: %s", r.PromptState)

@@ -13,7 +13,7 @@ const (
 	SkipNested        = "nested"         // a generation span inside another one
 )
 
-// Reasons of dead letters.
+// Reasons of dead letters; DeadReasons lists them.
 const (
 	DeadTooBig      = "too_big"       // more than Options.MaxRecordBytes
 	DeadBomb        = "inflates"      // more than Options.MaxRecordBytes after decompression
@@ -25,5 +25,12 @@ const (
 	DeadMissingTime = "missing_time"
 	DeadBadTime     = "implausible_time"
 	DeadBadTokens   = "implausible_tokens"
-	DeadHash        = "not_hashable" // the anonymizer refused the prompt
+	DeadHash        = "not_hashable"  // the anonymizer refused the prompt
+	DeadFault       = "decoder_fault" // our own code broke on it
 )
+
+// DeadReasons lists the reasons of dead letters.
+func DeadReasons() []string {
+	return []string{DeadTooBig, DeadBomb, DeadFramed, DeadCompressed, DeadBadJSON, DeadLayout, DeadBadField, DeadMissingTime,
+		DeadBadTime, DeadBadTokens, DeadHash, DeadFault}
+}

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"tailgate/prompt"
 	"tailgate/schemas"
 )
 
@@ -23,8 +24,12 @@ func (m *rowMaker) hash(row *schemas.Request, rec *record, at place) error {
 		return errHash
 	}
 	m.scratch = ids
+	countable := rec.prompt.Full() && textOnly(&rec.prompt)
+	if countable {
+		row.CountedTokens = new(int32(tokens))
+	}
 	if row.InputTokens == nil {
-		if !rec.prompt.Full() {
+		if !countable {
 			return nil // neither the engine nor the text tells how long the prompt was
 		}
 		row.InputTokens, row.InputTokensSource = new(int32(tokens)), schemas.TokensTokenizer
@@ -34,6 +39,18 @@ func (m *rowMaker) hash(row *schemas.Request, rec *record, at place) error {
 	}
 	row.HashIDs = m.reconcile(ids, tokens, int(*row.InputTokens), at)
 	return nil
+}
+
+// textOnly tells whether the length of p can be counted: what an image or a recording costs, only the engine knows.
+func textOnly(p *prompt.Prompt) bool {
+	for i := range p.Messages {
+		for _, part := range p.Messages[i].Parts {
+			if part.Kind != prompt.Text && part.Kind != prompt.Other {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // rekey puts ids that the gateway hashed under our key, so that they cannot be joined with its own log. Only

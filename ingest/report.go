@@ -83,6 +83,7 @@ type Report struct {
 	Segments   int               `json:"segments"`
 	Total      Counts            `json:"total"`
 	Clocks     []ClockLag        `json:"clocks"` // of sources that tell when they took a record
+	Quality    Quality           `json:"quality"`
 	Notes      []string          `json:"notes"`
 }
 
@@ -123,7 +124,7 @@ func (r *Report) WriteText(w io.Writer) error {
 	for _, n := range r.Notes {
 		fmt.Fprintf(w, "note: %s\n", n)
 	}
-	return nil
+	return r.Quality.writeText(w)
 }
 
 func rangesText(ranges []Range) string {

@@ -34,10 +34,6 @@ func (r *ReprocessReport) WriteText(w io.Writer) error {
 	return nil
 }
 
-// deadReasons lists the reasons of dead letters.
-var deadReasons = []string{DeadTooBig, DeadBomb, DeadFramed, DeadCompressed, DeadBadJSON, DeadLayout, DeadBadField, DeadMissingTime,
-	DeadBadTime, DeadBadTokens, DeadHash}
-
 // Reprocess fetches the dead letters of the given reasons (none = all) again from src and decodes them with o.
 // What can be read now becomes rows beside the segment that it belongs to, in
 // LAKE/_reprocessed/<topic>/g<generation>/p<partition>/; the segment itself is not touched. Each file names the
@@ -52,8 +48,8 @@ var deadReasons = []string{DeadTooBig, DeadBomb, DeadFramed, DeadCompressed, Dea
 func Reprocess(ctx context.Context, src Source, o Options, reasons []string) (*ReprocessReport, error) {
 	errs := []error{o.Validate()}
 	for _, r := range reasons {
-		if !slices.Contains(deadReasons, r) {
-			errs = append(errs, fault.Mark(fmt.Errorf("reason %q is not one of %v", r, deadReasons), fault.Usage, ""))
+		if !slices.Contains(DeadReasons(), r) {
+			errs = append(errs, fault.Mark(fmt.Errorf("reason %q is not one of %v", r, DeadReasons()), fault.Usage, ""))
 		}
 	}
 	if err := errors.Join(errs...); err != nil {

@@ -3,6 +3,7 @@ package ingest
 import (
 	"encoding/binary"
 	"fmt"
+	"log/slog"
 	"strconv"
 	"time"
 
@@ -35,18 +36,24 @@ type rowMaker struct {
 	models  map[string]bool
 	classes *ClassRules
 	scratch []int64 // ids of one prompt
+	log     *slog.Logger
 }
 
 func newRowMaker(o *Options) *rowMaker {
-	m := &rowMaker{anon: o.Anonymizer, gateway: o.gateway(), classes: o.Classes, models: map[string]bool{}}
+	m := &rowMaker{anon: o.Anonymizer, gateway: o.gateway(), classes: o.Classes, log: o.Logger, models: map[string]bool{}}
 	for _, name := range o.Models {
 		m.models[name] = true
 	}
 	return m
 }
 
-// row makes the row of rec. Only the hashing of the prompt can fail.
-func (m *rowMaker) row(rec *record, at place) (schemas.Request, error) {
+// row makes the row of rec. Only the hashing of the prompt can fail: errHash, or errFault for a panic.
+func (m *rowMaker) row(rec *record, at place) (row schemas.Request, err error) {
+	defer guard(m.log, &err)
+	return m.build(rec, at)
+}
+
+func (m *rowMaker) build(rec *record, at place) (schemas.Request, error) {
 	arrived := rec.arrived.Truncate(time.Microsecond)
 	row := schemas.Request{
 		ArrivedAt: arrived, TimeResolutionUs: rec.resolutionUs, TQuality: or(rec.quality, schemas.TimeStart),

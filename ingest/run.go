@@ -45,6 +45,7 @@ func Run(ctx context.Context, src Source, o Options) (*Report, error) {
 	errs := r.checkFormat(ctx)
 	r.consume(ctx, &errs)
 	report := newReport(o.gateway(), r.reports(), r.meter.clocks.report(), r.notes)
+	report.Quality = r.quality()
 	errs = append(errs, tooBad(report, o.MaxBad))
 	return report, errors.Join(errs...)
 }
@@ -111,6 +112,15 @@ func (r *runner) reports() []PartitionReport {
 		out[i] = w.report
 	}
 	return out
+}
+
+// quality adds up what the workers counted.
+func (r *runner) quality() Quality {
+	var all qualityCounter
+	for _, w := range r.workers {
+		all.merge(&w.quality)
+	}
+	return all.report()
 }
 
 // tooBad is the error of a run with more than the allowed share of dead letters.

@@ -16,9 +16,10 @@ import (
 
 // segment is a segment in the making: an unnamed file, the counts of what it covers and its dead letters.
 type segment struct {
-	id    logID
-	facts segmentFacts
-	dead  []DeadLetter
+	id      logID
+	facts   segmentFacts
+	dead    []DeadLetter
+	quality qualityCounter
 
 	file   *objstore.Draft
 	writer *parquetio.Writer[schemas.Request]
@@ -54,6 +55,7 @@ func segmentKey(id logID, first int64) string {
 // addRow appends a row.
 func (s *segment) addRow(row schemas.Request) error {
 	s.facts.Rows++
+	s.quality.add(&row)
 	s.facts.Days[dayOf(row.ArrivedAt)]++
 	ended := row.ArrivedAt.UnixMicro()
 	if row.DurationUs != nil {

@@ -129,13 +129,33 @@ func (s *splitter) between(c byte) bool {
 	return c == ' ' || c == '\t' || c == '\r' || c == '\n' || c == ',' || s.list && c == ']'
 }
 
+// add appends part, and clears the memory that it grows out of: nothing else would.
 func (r *splitRecord) add(part []byte, limit int) {
 	r.size += int64(len(part))
 	if r.size > int64(limit) {
+		clear(r.data)
 		r.data = nil
 		return
 	}
+	if old := r.data; len(old)+len(part) > cap(old) {
+		r.data = append(make([]byte, 0, max(len(old)+len(part), 2*len(old))), old...)
+		clear(old)
+	}
 	r.data = append(r.data, part...)
+}
+
+// forget overwrites the buffer of the stream, which holds its last text.
+func (s *splitter) forget() {
+	s.r.Reset(zeros{})
+	_, _ = s.r.Peek(s.r.Size())
+}
+
+// zeros is a stream of zeros.
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) {
+	clear(p)
+	return len(p), nil
 }
 
 // valueScanner follows brackets and strings to find where a JSON value ends.

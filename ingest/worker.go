@@ -26,6 +26,7 @@ type worker struct {
 	high     int64    // end of a followed log that the meter knows
 	seg      *segment // nil between segments
 	report   PartitionReport
+	quality  qualityCounter // of the published segments
 	printed  printed
 	warned   bool // a commit failed
 	heavy    bool // the last batch was large

@@ -100,6 +100,7 @@ func (w *worker) count(seg *segment) {
 	w.report.Segments++
 	w.meter.segments.Add(1)
 	w.report.add(seg.facts.Counts)
+	w.quality.merge(&seg.quality)
 	w.report.Last = max(w.report.Last, seg.facts.Last)
 	for _, r := range seg.facts.HoleRanges {
 		w.report.HoleRanges = addRange(w.report.HoleRanges, r)

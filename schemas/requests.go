@@ -40,7 +40,10 @@ type Request struct {
 	CachedTokensSource    string `parquet:"cached_tokens_source,dict"`
 	ReasoningTokens       *int32 `parquet:"reasoning_tokens,optional"`
 	ReasoningTokensSource string `parquet:"reasoning_tokens_source,dict"`
-	Reconciled            string `parquet:"reconciled,dict"`
+	// CountedTokens is what our own rendering and tokenizer count for the prompt; null where it was not logged
+	// whole. Reconciled says what became of its ids where the engine counted otherwise.
+	CountedTokens *int32 `parquet:"counted_tokens,optional"`
+	Reconciled    string `parquet:"reconciled,dict"`
 
 	TTFTUs     *int64 `parquet:"ttft_us,optional"`
 	DurationUs *int64 `parquet:"duration_us,optional"`

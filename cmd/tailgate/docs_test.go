@@ -61,7 +61,7 @@ func testBroker(t *testing.T) string {
 	if real := os.Getenv("TAILGATE_KAFKA"); real != "" {
 		return "kafka://" + real
 	}
-	c, err := kfake.NewCluster(kfake.NumBrokers(1))
+	c, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.AllowAutoTopicCreation())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -49,7 +49,9 @@ func TestScripts(t *testing.T) {
 		},
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("SHARED", sharedDir())
-			return nil
+			toy, err := filepath.Abs(filepath.Join("..", "..", "deploy", "keys", "toy"))
+			env.Setenv("TOYKEYS", toy)
+			return err
 		},
 		Condition: func(cond string) (bool, error) {
 			if cond == "shared" {

@@ -18,9 +18,8 @@ func FooterAt(r io.ReaderAt, size int64, name string) (map[string]string, int64,
 	return rd.Footer(), rd.NumRows(), rd.Close()
 }
 
-// OpenAt opens a file of size bytes; name is for errors. Columns that T has and the file lacks read as zero
-// values. Closing the reader leaves r open.
-func OpenAt[T any](r io.ReaderAt, size int64, name string) (_ *Reader[T], err error) {
+// FileAt opens a file of size bytes without a row type; name is for errors.
+func FileAt(r io.ReaderAt, size int64, name string) (pf *parquet.File, err error) {
 	defer func() {
 		if p := recover(); p != nil { // parquet-go panics on some broken files
 			err = fmt.Errorf("reading %s: not a readable Parquet file", name)
@@ -29,9 +28,23 @@ func OpenAt[T any](r io.ReaderAt, size int64, name string) (_ *Reader[T], err er
 	if err := checkFooter(r, size); err != nil {
 		return nil, fmt.Errorf("reading %s: %w", name, err)
 	}
-	pf, err := parquet.OpenFile(r, size)
-	if err != nil {
+	if pf, err = parquet.OpenFile(r, size); err != nil {
 		return nil, fmt.Errorf("reading %s: not a readable Parquet file: %w", name, err)
+	}
+	return pf, nil
+}
+
+// OpenAt opens a file of size bytes; name is for errors. Columns that T has and the file lacks read as zero
+// values. Closing the reader leaves r open.
+func OpenAt[T any](r io.ReaderAt, size int64, name string) (_ *Reader[T], err error) {
+	defer func() {
+		if p := recover(); p != nil { // parquet-go panics on some broken files
+			err = fmt.Errorf("reading %s: not a readable Parquet file", name)
+		}
+	}()
+	pf, err := FileAt(r, size, name)
+	if err != nil {
+		return nil, err
 	}
 	return &Reader[T]{r: parquet.NewGenericReader[T](pf), meta: metadata(pf), name: name}, nil
 }

@@ -83,7 +83,7 @@ func (a *app) root() *cobra.Command {
 LLM cluster (or a simulated one), and gives a verdict on the tail SLOs with its uncertainty.
 
 Exit codes: 0 done, gate passed; 1 failed while running; 2 wrong usage; 3 gate failed; 4 run invalid;
-5 inconclusive; 6 data gap, corruption or broken rows; 7 key missing or unsafe; 130 interrupted.`,
+5 inconclusive; 6 data gap, corruption or broken rows; 7 key missing or unsafe, or privacy audit failed; 130 interrupted.`,
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return a.fromEnvironment(cmd) },
@@ -97,7 +97,7 @@ Exit codes: 0 done, gate passed; 1 failed while running; 2 wrong usage; 3 gate f
 	root.SetFlagErrorFunc(flagError)
 	root.PersistentFlags().BoolVarP(&a.quiet, "quiet", "q", false, "no progress on stderr")
 	root.AddCommand(
-		a.sampleCommand(), a.keysCommand(), a.inspectCommand(), a.ingestCommand(), a.reprocessCommand(), a.publishCommand(),
+		a.sampleCommand(), a.keysCommand(), a.inspectCommand(), a.ingestCommand(), a.reprocessCommand(), a.publishCommand(), a.auditCommand(),
 		a.profileCommand(), a.traceCommand(), a.rescaleCommand(), a.simCommand(),
 		a.replayCommand(), a.analyzeCommand(), a.demoCommand(), a.versionCommand(),
 	)

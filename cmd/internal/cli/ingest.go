@@ -49,7 +49,7 @@ a reset topic or a torn segment; 7 key missing or unsafe; 130 interrupted, with 
 	fl := cmd.Flags()
 	fl.StringVar(&f.format, "format", "", formatUsage)
 	fl.StringVar(&f.lake, "out", "", "the lake: a folder, or s3://bucket/prefix")
-	fl.StringVar(&f.keys, "keys", "", "folder of the keys (tailgate keys init)")
+	fl.StringVar(&f.keys, "keys", "", keysUsage)
 	fl.StringVar(&f.epoch, "epoch", "auto", "epoch of the block key; auto takes the newest")
 	fl.StringVar(&f.classes, "classes", "", "YAML file with the rules for workload classes")
 	fl.StringVar(&f.exclude, "exclude", "", "YAML file with the tenants, sessions and headers that opted out; dropped before hashing")
@@ -73,7 +73,7 @@ func (a *app) ingest(ctx context.Context, sources []string, f *ingestFlags) erro
 	if err := allFaults(err, f.run.apply(o), o.CheckLimits()); err != nil {
 		return err
 	}
-	if err := f.anonymizer(o); err != nil {
+	if err := f.anonymizer(ctx, a, o); err != nil {
 		return err
 	}
 	o.Logger = a.logger()
@@ -131,8 +131,8 @@ func (a *app) detect(ctx context.Context, src ingest.Source, o *ingest.Options) 
 }
 
 // anonymizer loads the keys and says in the footer what they give.
-func (f *ingestFlags) anonymizer(o *ingest.Options) error {
-	keys, err := loadKeys(f.keys, f.epoch)
+func (f *ingestFlags) anonymizer(ctx context.Context, a *app, o *ingest.Options) error {
+	keys, err := a.loadKeys(ctx, f.keys, f.epoch)
 	if err != nil {
 		return err
 	}
@@ -185,14 +185,6 @@ func readClasses(path string) (*ingest.ClassRules, error) {
 		return nil, err
 	}
 	return ingest.ParseClasses(path, data)
-}
-
-func loadKeys(dir, epoch string) (*anonymize.Keys, error) {
-	d, err := anonymize.OpenKeyDir(dir)
-	if err != nil {
-		return nil, err
-	}
-	return d.Load(epoch)
 }
 
 // parseShare reads 1% or 0.01.

@@ -87,6 +87,9 @@ func (m *ingestMetrics) end(report *ingest.Report, failed bool) error {
 			m.reasons.WithLabelValues("dead", reason).Set(float64(n))
 		}
 	}
+	if report != nil {
+		qualityMetrics(m.registry, "ingest", &report.Quality)
+	}
 	m.gauges["end_time_seconds"].Set(unixSeconds(now()))
 	if !failed {
 		m.gauges["success"].Set(1)

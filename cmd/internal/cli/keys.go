@@ -1,8 +1,12 @@
 package cli
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"os"
 	"text/tabwriter"
 	"time"
 
@@ -16,13 +20,14 @@ func (a *app) keysCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "keys",
 		Short: "Make, list and destroy the keys that ids are made with",
-		Long: `Keys live in a folder of mode 0700, one file of mode 0600 per epoch. Without a key there is no run; a key
-is never given on the command line and never printed. Ids made under different epochs cannot be joined.
+		Long: `Keys live in a folder of mode 0700, one file of mode 0600 per epoch (--keys DIR or file:DIR), or with a key
+service that a command speaks to (--keys 'exec:CMD'). Without a key there is no run; a key is never given on the
+command line and never printed. Ids made under different epochs cannot be joined.
 
 Exit codes: 0 done; 2 wrong usage; 7 key missing or unsafe.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.PersistentFlags().StringVar(&dir, "keys", "", "folder of the keys")
+	cmd.PersistentFlags().StringVar(&dir, "keys", "", keysUsage)
 	needDir := func() error {
 		if dir == "" {
 			return usage(errors.New("--keys is missing"), "tailgate keys init --keys DIR makes a new folder of keys")
@@ -31,11 +36,12 @@ Exit codes: 0 done; 2 wrong usage; 7 key missing or unsafe.`,
 	}
 	initialize := &cobra.Command{
 		Use: "init", Short: "Make the folder and its first epoch", Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := needDir(); err != nil {
 				return err
 			}
-			if _, err := anonymize.InitKeyDir(dir, now()); err != nil {
+			hideText()
+			if _, err := anonymize.InitKeys(cmd.Context(), dir, a.keyOptions(), now()); err != nil {
 				return err
 			}
 			a.note("%s: keys made", dir)
@@ -44,12 +50,12 @@ Exit codes: 0 done; 2 wrong usage; 7 key missing or unsafe.`,
 	}
 	newEpoch := &cobra.Command{
 		Use: "new-epoch", Short: "Make the key of a new refresh", Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			d, err := openKeys(needDir, dir)
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			d, err := a.openKeys(cmd.Context(), needDir, dir)
 			if err != nil {
 				return err
 			}
-			epoch, err := d.NewEpoch(now())
+			epoch, err := d.NewEpoch(cmd.Context(), now())
 			if err != nil {
 				return err
 			}
@@ -57,21 +63,7 @@ Exit codes: 0 done; 2 wrong usage; 7 key missing or unsafe.`,
 			return nil
 		},
 	}
-	destroy := &cobra.Command{
-		Use: "destroy EPOCH", Short: "Destroy the key of an epoch, for good", Args: cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			d, err := openKeys(needDir, dir)
-			if err != nil {
-				return err
-			}
-			if err := d.Destroy(args[0]); err != nil {
-				return err
-			}
-			a.note("%s destroyed; snapshots and backups of the volume are not covered", args[0])
-			return nil
-		},
-	}
-	cmd.AddCommand(initialize, newEpoch, a.keysListCommand(needDir, &dir), destroy)
+	cmd.AddCommand(initialize, newEpoch, a.keysListCommand(needDir, &dir), a.keysDestroyCommand(needDir, &dir))
 	return cmd
 }
 
@@ -79,12 +71,12 @@ func (a *app) keysListCommand(needDir func() error, dir *string) *cobra.Command 
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "list", Short: "List epochs and their ages, never bytes", Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			d, err := openKeys(needDir, *dir)
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			d, err := a.openKeys(cmd.Context(), needDir, *dir)
 			if err != nil {
 				return err
 			}
-			epochs, err := d.List()
+			epochs, err := d.List(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -103,9 +95,63 @@ func (a *app) keysListCommand(needDir func() error, dir *string) *cobra.Command 
 	return cmd
 }
 
-func openKeys(needDir func() error, dir string) (*anonymize.KeyDir, error) {
+func (a *app) keysDestroyCommand(needDir func() error, dir *string) *cobra.Command {
+	var log string
+	cmd := &cobra.Command{
+		Use: "destroy EPOCH", Short: "Destroy the key of an epoch, for good", Args: cobra.ExactArgs(1),
+		Long: `Destroys a key by the means of its source. A key file is overwritten and removed, and destroyed.jsonl of the
+folder remembers epoch, time and result; a command is asked to destroy. The record is printed as a line of JSON.
+
+Exit codes: 0 destroyed; 2 wrong usage; 7 it was not.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			d, err := a.openKeys(cmd.Context(), needDir, *dir)
+			if err != nil {
+				return err
+			}
+			file := io.Discard
+			if log != "" { // opened first: a key whose end cannot be recorded stays
+				f, err := os.OpenFile(log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+				if err != nil {
+					return fmt.Errorf("destroying a key: %w", err)
+				}
+				defer f.Close()
+				file = f
+			}
+			record, err := d.Destroy(cmd.Context(), args[0])
+			if record != nil {
+				line, jerr := json.Marshal(record)
+				_, werr := fmt.Fprintf(io.MultiWriter(a.stdout, file), "%s\n", line)
+				err = errors.Join(err, jerr, werr)
+			}
+			if err == nil {
+				a.note("%s destroyed; %s", record.Epoch, record.Notice)
+			}
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&log, "log", "", "file to append the record to")
+	return cmd
+}
+
+// keysUsage explains every --keys flag.
+const keysUsage = "the keys: a folder (tailgate keys init), or exec:CMD, a command that has them (docs/keys.md)"
+
+// keyOptions lets a key command speak to the user.
+func (a *app) keyOptions() anonymize.SourceOptions { return anonymize.SourceOptions{Stderr: a.stderr} }
+
+func (a *app) openKeys(ctx context.Context, needDir func() error, source string) (*anonymize.Keyring, error) {
 	if err := needDir(); err != nil {
 		return nil, err
 	}
-	return anonymize.OpenKeyDir(dir)
+	hideText()
+	return anonymize.OpenKeys(ctx, source, a.keyOptions())
+}
+
+// loadKeys reads the keys of an epoch from a key source.
+func (a *app) loadKeys(ctx context.Context, source, epoch string) (*anonymize.Keys, error) {
+	d, err := anonymize.OpenKeys(ctx, source, a.keyOptions())
+	if err != nil {
+		return nil, err
+	}
+	return d.Load(ctx, epoch)
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -18,7 +19,7 @@ import (
 func (a *app) publishCommand() *cobra.Command {
 	var o ingest.PublishOptions
 	var asJSON bool
-	var keys, memory string
+	var keys, memory, metrics string
 	cmd := &cobra.Command{
 		Use:   "publish LAKE --day D",
 		Short: "Build a day of the lake from its segments",
@@ -48,7 +49,8 @@ the day is open and --complete was given; 7 the day's key is missing.`,
 			}
 			o.Lake, o.Tool, o.Logger = args[0], version.String(), a.logger()
 			if keys != "" {
-				o.Keys = func(epoch string) (ingest.Keyer, error) { return dayKeys(keys, epoch) }
+				hideText()
+				o.Keys = func(epoch string) (ingest.Keyer, error) { return a.dayKeys(cmd.Context(), keys, epoch) }
 			}
 			if cmd.Flags().Changed("keep-builds") && o.KeepBuilds == 0 {
 				o.KeepBuilds = -1
@@ -62,6 +64,11 @@ the day is open and --complete was given; 7 the day's key is missing.`,
 			if err != nil {
 				return err
 			}
+			if metrics != "" {
+				if err := writePublishMetrics(metrics, report); err != nil {
+					return err
+				}
+			}
 			if asJSON {
 				return a.printJSON(report)
 			}
@@ -72,20 +79,21 @@ the day is open and --complete was given; 7 the day's key is missing.`,
 	fl.StringVar(&o.Day, "day", "", "UTC day, 2006-01-02")
 	fl.IntVar(&o.K, "k", 0, "sessions below which a label is suppressed, and tenants below which a block id is not shared across them (default 20)")
 	fl.IntVar(&o.MinRequests, "min-requests", 0, "requests below which a label is suppressed (default 100)")
-	fl.StringVar(&keys, "keys", "", "folder of the keys, for ids that only few tenants share")
+	fl.StringVar(&keys, "keys", "", keysUsage+"; for ids that only few tenants share")
 	fl.DurationVar(&o.MaxDuration, "max-duration", 0, "how long after its arrival a request may be logged (default 32m)")
 	fl.BoolVar(&o.Complete, "complete", false, "refuse a day whose records may not all have come")
 	fl.BoolVar(&o.Backfill, "backfill", false, "build the day from its newest epoch alone")
 	fl.IntVar(&o.Parts, "parts", 0, "sorters side by side (default: processors)")
 	fl.StringVar(&memory, "memory", "512MiB", "rows and ids in memory at a time")
 	fl.IntVar(&o.KeepBuilds, "keep-builds", 1, "earlier builds of the day to keep")
+	fl.StringVar(&metrics, "metrics-file", "", "file for Prometheus metrics of the build (textfile collector)")
 	fl.BoolVar(&asJSON, "json", false, "print the report as one JSON object")
 	return cmd
 }
 
 // dayKeys loads the keys of a day's epoch.
-func dayKeys(dir, epoch string) (ingest.Keyer, error) {
-	keys, err := loadKeys(dir, epoch)
+func (a *app) dayKeys(ctx context.Context, source, epoch string) (ingest.Keyer, error) {
+	keys, err := a.loadKeys(ctx, source, epoch)
 	if err != nil {
 		return nil, err
 	}

@@ -30,7 +30,7 @@ missing or unsafe.`,
 	fl.StringVar(&f.run.valueCodec, "value-codec", ingest.CodecAuto, "compression inside message values: auto, none, gzip, zstd")
 	f.kafka.register(fl)
 	fl.StringVar(&f.lake, "out", "", "the lake: a folder, or s3://bucket/prefix")
-	fl.StringVar(&f.keys, "keys", "", "folder of the keys")
+	fl.StringVar(&f.keys, "keys", "", keysUsage)
 	fl.StringVar(&f.epoch, "epoch", "auto", "epoch of the block key; auto takes the newest")
 	fl.StringVar(&f.classes, "classes", "", "YAML file with the rules for workload classes")
 	fl.StringVar(&f.exclude, "exclude", "", "YAML file with the tenants, sessions and headers that opted out")
@@ -47,7 +47,7 @@ func (a *app) reprocess(ctx context.Context, sources []string, f *ingestFlags, r
 		return err
 	}
 	o.ValueCodec = f.run.valueCodec
-	if err := f.anonymizer(o); err != nil {
+	if err := f.anonymizer(ctx, a, o); err != nil {
 		return err
 	}
 	o.Logger = a.logger()
