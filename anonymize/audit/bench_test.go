@@ -21,7 +21,7 @@ func BenchmarkScan(b *testing.B) {
 	r := rand.New(rand.NewPCG(1, 1))
 	var text bytes.Buffer
 	for text.Len() < 64<<20 {
-		fmt.Fprintf(&text, `{"timestamp":%d,"input_length":%d,"hash_ids":[%d,%d],"session":"s_%013x"}`+"\n", r.Int64N(1e9), r.IntN(1e5),
+		fmt.Fprintf(&text, `{"at":%d,"input_length":%d,"hash_ids":[%d,%d],"session":"s_%013x"}`+"\n", r.Int64N(1e9), r.IntN(1e5),
 			r.Int64(), r.Int64(), r.Int64())
 	}
 	path := filepath.Join(b.TempDir(), "log.jsonl")

@@ -98,7 +98,7 @@ func (a *auditor) content(ctx context.Context, r *objstore.Reader) {
 	}
 	in := contextReader{ctx, io.NewSectionReader(r, 0, r.Size())}
 	if kindOf(head[:n]) == kindParquet {
-		a.plain(in, PlaceBytes, false)
+		a.raw(in, PlaceBytes)
 		a.parquet(ctx, r)
 		return
 	}
@@ -116,11 +116,12 @@ func (a *auditor) stream(in io.Reader, place string, depth int) {
 	kind := kindOf(head)
 	switch {
 	case kind == kindText:
-		a.plain(buffered, place, true)
+		start, _ := buffered.Peek(len(traceStart)) // what is shorter is no trace
+		a.plain(buffered, place, bytes.Equal(start, traceStart))
 		return
 	case kind == kindParquet || kind == kindOther:
 		a.unreadable("holds an archive, a compression or a table that is not looked into here")
-		a.plain(buffered, place, false)
+		a.raw(buffered, place)
 		return
 	case depth == maxDepth:
 		a.unreadable(fmt.Sprintf("is compressed more than %d times", maxDepth))
@@ -156,16 +157,36 @@ func open(kind contentKind, in io.Reader) (io.Reader, func(), error) {
 	return z, z.Close, nil
 }
 
-// plain looks at in to its end, and behind its escapes where those can be text.
-func (a *auditor) plain(in io.Reader, place string, escapes bool) {
+// raw looks at in to its end as it is.
+func (a *auditor) raw(in io.Reader, place string) {
 	var out []io.Writer
 	if a.match != nil {
 		out = append(out, a.sink(place, ""))
-		if escapes {
-			twice := newUnescaper(a.sink(PlaceUnescaped, ""), nil, a.match.longest)
-			out = append(out, newUnescaper(a.sink(PlaceUnescaped, ""), twice, a.match.longest))
-		}
 	}
+	a.copy(in, out)
+}
+
+// plain looks at in to its end and behind its escapes, and holds a trace to the allow-list.
+func (a *auditor) plain(in io.Reader, place string, isTrace bool) {
+	var out []io.Writer
+	var ends []func()
+	if a.match != nil {
+		twice := newUnescaper(a.sink(PlaceUnescaped, ""), nil, a.match.longest)
+		once := newUnescaper(a.sink(PlaceUnescaped, ""), twice, a.match.longest)
+		out, ends = append(out, a.sink(place, ""), once), append(ends, once.end)
+	}
+	if isTrace {
+		lines := a.traceLines()
+		out, ends = append(out, lines), append(ends, lines.end)
+	}
+	a.copy(in, out)
+	for _, end := range ends {
+		end()
+	}
+}
+
+// copy hands all of in to each of out.
+func (a *auditor) copy(in io.Reader, out []io.Writer) {
 	buf := make([]byte, chunkBytes)
 	for {
 		n, err := in.Read(buf)
@@ -175,16 +196,11 @@ func (a *auditor) plain(in io.Reader, place string, escapes bool) {
 			}
 		}
 		if errors.Is(err, io.EOF) {
-			break
+			return
 		}
 		if err != nil {
 			a.unreadable("ends before its end, or cannot be read")
-			break
-		}
-	}
-	for _, w := range out {
-		if u, ok := w.(*unescaper); ok {
-			u.end()
+			return
 		}
 	}
 }

@@ -27,8 +27,8 @@ func (a *app) auditCommand() *cobra.Command {
 		Long: `Reads all files below DIR, hidden ones too: as they lie there, decompressed (gzip, zstd, every Parquet page and
 dictionary), decoded, and behind escapes. With --canaries it looks for texts that were planted in the input, one a
 line, as they are and in lower or upper case, escaped, in base64, hex, percent signs or UTF-16, and for their first
-12 bytes. It always holds the strings of Parquet files (values, dictionaries, minima and maxima, footers) to the
-allow-list of their table: a closed list, a keyed token, or a label that --model-label, --classes or --label names.
+12 bytes. It always holds the strings of Parquet files (values, dictionaries, minima and maxima, footers) and of
+timed traces to the allow-list of their table: a closed list, a keyed token, or a label that --model-label, --classes or --label names.
 What is found is counted by file and place; neither a canary nor a value is printed.
 
 Exit codes: 0 nothing was found; 2 wrong usage; 6 a file could not be read; 7 something was found.`,
