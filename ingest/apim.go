@@ -216,7 +216,7 @@ func (r *reader) joined(pieces []*piece, raw []byte) item {
 	switch {
 	case string(bytes.ToLower(cache)) == "hit":
 		rec.status, rec.reached = schemas.StatusCacheHit, false
-	case code == 0 && !(answer.known && !answer.empty) && u.out.v == 0:
+	case code == 0 && (!answer.known || answer.empty) && u.out.v == 0:
 		rec.status = schemas.StatusUnknown // nothing tells that it was answered
 	}
 	u.source = schemas.TokensProvider

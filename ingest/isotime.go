@@ -62,7 +62,8 @@ func plainISO(s []byte) (t time.Time, ok bool) {
 	hour, ok5 := twoDigits(s[11:13])
 	minute, ok6 := twoDigits(s[14:16])
 	second, ok7 := twoDigits(s[17:19])
-	if !(ok1 && ok2 && ok3 && ok4 && ok5 && ok6 && ok7) || month < 1 || month > 12 || day < 1 || day > 28 || hour > 23 || minute > 59 || second > 59 {
+	digits := ok1 && ok2 && ok3 && ok4 && ok5 && ok6 && ok7
+	if !digits || month < 1 || month > 12 || day < 1 || day > 28 || hour > 23 || minute > 59 || second > 59 {
 		return t, false
 	}
 	nanos, rest := 0, bytes.TrimSuffix(s[plain:], []byte{'Z'})

@@ -132,6 +132,9 @@ var layouts = []layout{
 			return errorsOf(into[stdRequest]([]byte(p.Request), nil), into[stdResponse]([]byte(p.Response), nil))
 		})
 	}},
+	{"apim", "apim", apimLayout, func(data []byte) error {
+		return into(data, func(p *stdAPIM) error { return into[[]stdMessage]([]byte(p.RequestMessages), nil) })
+	}},
 	{"helicone", "helicone", heliconeRecord, func(data []byte) error { return into[stdHelicone](data, nil) }},
 	{"cloudflare", "cloudflare", cloudflareRecord, func(data []byte) error { return into[stdCloudflare](data, nil) }},
 	{"envoy", "envoy", envoyRecord, func(data []byte) error { return into[stdEnvoy](data, nil) }},

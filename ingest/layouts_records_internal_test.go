@@ -78,6 +78,12 @@ func databricksRecord(i int, c *conversation) any {
 		"request": encoded(c.request()), "response": encoded(c.response())}
 }
 
+func apimLayout(i int, c *conversation) any {
+	return object{"TimeGenerated": "2026-11-18T12:26:43.1182041Z", "CorrelationId": fmt.Sprint("corr-", i), "RequestId": fmt.Sprint("llm-", i),
+		"OperationName": "ChatCompletions", "DeploymentName": "pelican-8b", "ModelName": "pelican-8b-fp8", "IsStreamCompletion": true,
+		"SequenceNumber": 0, "PromptTokens": 40, "CompletionTokens": 9, "TotalTokens": 49, "RequestMessages": encoded(c.messages), "ResponseMessages": c.answer}
+}
+
 func heliconeRecord(i int, _ *conversation) any {
 	return object{"id": fmt.Sprint("hel-", i), "authorization": "fict", "heliconeMeta": object{"modelOverride": "pelican-8b"}, "log": object{
 		"request": object{"id": fmt.Sprint("hel-", i), "userId": "u-fict", "properties": object{"Helicone-Session-Id": "watch-2", "department": "tides"},
@@ -346,6 +352,12 @@ type (
 		Requester         string
 		Model             string `json:"served_entity_id"`
 		Request, Response string
+	}
+	stdAPIM struct {
+		TimeGenerated, CorrelationID, OperationName, DeploymentName, ModelName string
+		IsStreamCompletion                                                     bool
+		SequenceNumber, PromptTokens, CompletionTokens                         int
+		RequestMessages, ResponseMessages                                      string
 	}
 	stdHelicone struct {
 		Meta struct{ ModelOverride string } `json:"heliconeMeta"`

@@ -24,6 +24,7 @@ var metricRows = []metricRow{
 	{"decoding vLLM spans, JSON", "ingest.BenchmarkLayout/vllm", "encoding_json", 2},
 	{"decoding OTLP protobuf exports", "ingest.BenchmarkLayout/otlp-proto", "proto_unmarshal", 2},
 	{"decoding vLLM spans, protobuf", "ingest.BenchmarkLayout/vllm-proto", "proto_unmarshal", 2},
+	{"decoding Azure API Management rows", "ingest.BenchmarkLayout/apim", "encoding_json", 2},
 	{"mapping Kong records", "ingest.BenchmarkLayout/kong", "encoding_json", 2},
 	{"mapping Higress records", "ingest.BenchmarkLayout/higress", "encoding_json", 2},
 	{"mapping APISIX records", "ingest.BenchmarkLayout/apisix", "encoding_json", 2},
