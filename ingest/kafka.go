@@ -21,7 +21,7 @@ import (
 
 // KafkaOptions of [OpenKafka].
 type KafkaOptions struct {
-	FetchBytes int           // bytes asked for at a time; 0 = 16 MiB
+	FetchBytes int           // most bytes asked for at a time; 0 = 8 MiB
 	MaxWait    time.Duration // how long a broker may wait for records; 0 = 1 s
 	TLS        *tls.Config   // nil = plaintext
 	SASL       *SASL         // nil = no credentials
@@ -46,6 +46,8 @@ type Kafka struct {
 	client    *kafka.Client
 	transport *kafka.Transport
 	opts      KafkaOptions
+	portions  portions
+	chunks    chunkPool
 }
 
 // OpenKafka opens the topic of a URL kafka://host:port[,host:port]/topic. A broker that cannot be reached or
@@ -55,7 +57,7 @@ func OpenKafka(ctx context.Context, rawURL string, o KafkaOptions) (*Kafka, erro
 	if err != nil {
 		return nil, fault.Mark(err, fault.Usage, "for example kafka://broker:9092/topic")
 	}
-	o.FetchBytes = or(o.FetchBytes, 16<<20)
+	o.FetchBytes = or(o.FetchBytes, portionBytes)
 	o.MaxWait = or(o.MaxWait, time.Second)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

@@ -21,7 +21,8 @@ import (
 func (k *Kafka) Fetch(ctx context.Context, p Partition, from int64) (Batch, error) {
 	limit, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
-	got, err := k.transport.RoundTrip(limit, kafka.TCP(k.brokers...), k.fetchRequest(p, from))
+	asked := k.portions.next(p.ID, k.opts.FetchBytes)
+	got, err := k.transport.RoundTrip(limit, kafka.TCP(k.brokers...), k.fetchRequest(p, from, asked))
 	if err != nil {
 		k.transport.CloseIdleConnections()
 		return Batch{}, fetchError(p, from, err)
@@ -36,24 +37,31 @@ func (k *Kafka) Fetch(ctx context.Context, p Partition, from int64) (Batch, erro
 			return Batch{}, fetchError(p, from, kafka.Error(code))
 		}
 	}
-	b, err := readBatch(part.RecordSet.Records, from, newAborted(part.AbortedTransactions))
-	b.High = part.HighWatermark
+	values := &arena{pool: &k.chunks}
+	b, err := readBatch(part.RecordSet.Records, from, newAborted(part.AbortedTransactions), values)
+	b.High, b.free = part.HighWatermark, values.free
 	if err != nil {
 		return b, fetchError(p, from, err)
 	}
+	k.portions.learn(p.ID, asked, &b)
 	return b, nil
 }
 
-// fetchRequest asks for one partition, whose own limit is the one that counts.
-func (k *Kafka) fetchRequest(p Partition, from int64) *fetch.Request {
+// fetchRequest asks for one partition, whose own limit is the one that counts. A followed log is not waited for:
+// its worker comes again, and lets others fetch meanwhile.
+func (k *Kafka) fetchRequest(p Partition, from int64, bytes int) *fetch.Request {
+	wait := k.opts.MaxWait
+	if p.End < 0 {
+		wait = 0
+	}
 	return &fetch.Request{
-		ReplicaID: -1, MaxWaitTime: int32(k.opts.MaxWait.Milliseconds()), MinBytes: 1, MaxBytes: math.MaxInt32,
+		ReplicaID: -1, MaxWaitTime: int32(wait.Milliseconds()), MinBytes: 1, MaxBytes: math.MaxInt32,
 		IsolationLevel: int8(kafka.ReadCommitted), SessionID: -1, SessionEpoch: -1,
 		Topics: []fetch.RequestTopic{{
 			Topic: p.Topic,
 			Partitions: []fetch.RequestPartition{{
 				Partition: p.ID, CurrentLeaderEpoch: -1, FetchOffset: from, LogStartOffset: -1,
-				PartitionMaxBytes: int32(k.opts.FetchBytes),
+				PartitionMaxBytes: int32(bytes),
 			}},
 		}},
 	}
@@ -74,7 +82,7 @@ func fetchError(p Partition, from int64, err error) error {
 // readBatch copies the records of a response. Next is what the response proves: the end of the last batch that
 // it shows, or from + 1 when every record of the batch that holds from lies before it (compaction took the
 // rest of that batch; its end is not visible here).
-func readBatch(records protocol.RecordReader, from int64, gone *aborted) (Batch, error) {
+func readBatch(records protocol.RecordReader, from int64, gone *aborted, values *arena) (Batch, error) {
 	b := Batch{Next: from}
 	seen := false
 	add := func(r Record) {
@@ -110,7 +118,7 @@ func readBatch(records protocol.RecordReader, from int64, gone *aborted) (Batch,
 			}
 		}
 		seen = true
-		if err := copyRecords(batch, mark, from, add); err != nil {
+		if err := copyRecords(batch, mark, from, values, add); err != nil {
 			return b, err
 		}
 	}
@@ -122,7 +130,7 @@ func readBatch(records protocol.RecordReader, from int64, gone *aborted) (Batch,
 
 // copyRecords hands every record of a batch to add, with its mark. Values of marked records and of those before
 // offset from are not copied.
-func copyRecords(batch protocol.RecordReader, mark func(offset int64) string, from int64, add func(Record)) error {
+func copyRecords(batch protocol.RecordReader, mark func(offset int64) string, from int64, values *arena, add func(Record)) error {
 	for {
 		rec, err := batch.ReadRecord()
 		if errors.Is(err, io.EOF) {
@@ -137,11 +145,9 @@ func copyRecords(batch protocol.RecordReader, mark func(offset int64) string, fr
 		case rec.Value.Len() > maxRecordBytes:
 			r.Mark, r.Size = markTooBig, int64(rec.Value.Len())
 		case rec.Offset >= from:
-			if r.Value, err = kafka.ReadAll(rec.Value); err != nil {
+			r.Value = values.take(rec.Value.Len()) // of an empty one: empty, not null
+			if _, err := io.ReadFull(rec.Value, r.Value); err != nil {
 				return err
-			}
-			if r.Value == nil {
-				r.Value = []byte{} // empty, not null
 			}
 			r.Size = int64(len(r.Value))
 		}

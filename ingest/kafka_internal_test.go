@@ -52,7 +52,7 @@ func TestReadBatch(t *testing.T) {
 			if c.batches != nil {
 				records = &protocol.RecordStream{Records: c.batches}
 			}
-			b, err := readBatch(records, c.from, newAborted(nil))
+			b, err := readBatch(records, c.from, newAborted(nil), &arena{pool: &chunkPool{}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -77,7 +77,7 @@ func TestReadBatchTellsNullFromEmptyAndPassesOverHugeValues(t *testing.T) {
 		protocol.Record{Offset: 0}, protocol.Record{Offset: 1, Value: protocol.NewBytes([]byte{})},
 		protocol.Record{Offset: 2, Value: huge}, protocol.Record{Offset: 3, Value: protocol.NewBytes([]byte("x"))},
 	)}
-	b, err := readBatch(&protocol.RecordStream{Records: []protocol.RecordReader{batch}}, 0, newAborted(nil))
+	b, err := readBatch(&protocol.RecordStream{Records: []protocol.RecordReader{batch}}, 0, newAborted(nil), &arena{pool: &chunkPool{}})
 	if err != nil || len(b.Records) != 4 {
 		t.Fatalf("%v, %v", b, err)
 	}

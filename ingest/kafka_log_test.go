@@ -139,15 +139,18 @@ func TestKafkaRetentionRace(t *testing.T) {
 				}
 				return nil
 			})
-			// One byte: the broker sends one batch at a time, and nothing is read ahead.
+			// One byte: the broker sends one batch at a time. The eleventh may have been fetched beside the tenth.
 			src := b.openWith(ingest.KafkaOptions{MaxWait: 50 * time.Millisecond, FetchBytes: 1})
 			r, err := ingest.Run(t.Context(), src, o)
-			if !allow && (fault.Of(err) != fault.Data || !strings.Contains(err.Error(), "offsets 10 to 24") || r.Total.Rows != 10) {
+			rows := r.Total.Rows
+			if !allow && (rows != 10 && rows != 11 || fault.Of(err) != fault.Data || !strings.Contains(err.Error(), fmt.Sprintf("offsets %d to 24", rows))) {
 				t.Errorf("%v, %+v", err, r)
 			}
-			if allow && (err != nil || r.Total.Rows != 25 || r.Total.Lost != 15) {
+			if allow && (err != nil || rows != 25 && rows != 26 || r.Total.Lost != 40-rows) {
 				t.Errorf("%v, %+v", err, r)
 			}
+			checkOffsets(t, segmentRows(t, o.Lake), int(rows))
+			figures(t, "T7", b, "40 offsets of which 25 were deleted under way: %d rows, %d lost and counted, error %v", rows, r.Total.Lost, err)
 		})
 	}
 }

@@ -69,7 +69,11 @@ func (r *runner) consume(ctx context.Context, errs *[]error) {
 	}()
 	results := make([]error, len(r.workers))
 	atOnce := runtime.GOMAXPROCS(0)
-	if r.opts.Follow { // none of them ends and makes room for another
+	if r.opts.Follow { // none of them ends and makes room for another: they take turns, batch by batch
+		turns := make(chan struct{}, atOnce)
+		for _, w := range r.workers {
+			w.turns = turns
+		}
 		atOnce = len(r.workers)
 	}
 	slots := make(chan struct{}, atOnce)

@@ -3,6 +3,7 @@ package ingest
 import (
 	"context"
 	"errors"
+	"time"
 )
 
 // worker brings one partition from its position to its mark.
@@ -26,6 +27,11 @@ type worker struct {
 	report   PartitionReport
 	printed  printed
 	warned   bool // a commit failed
+
+	ahead *ahead        // fetch under way beside the work; nil = none
+	turns chan struct{} // of a followed log: at most so many workers hold a batch; nil = any
+	turn  bool          // this one may
+	idle  time.Duration // how long a followed log that has nothing is left alone
 }
 
 // run consumes the partition up to its mark. What was good before an error is published all the same.
@@ -62,6 +68,7 @@ func (w *worker) run(ctx context.Context) error {
 }
 
 func (w *worker) consume(ctx context.Context) error {
+	defer w.giveUp()
 	if w.part.First > w.pos { // allowed by Options.AllowGap
 		if err := w.lose(w.part.First); err != nil {
 			return err
@@ -78,7 +85,12 @@ func (w *worker) consume(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := w.take(ctx, b); err != nil {
+		w.begin(ctx, &b)
+		err = w.take(ctx, b)
+		w.idle = w.idleAfter(&b)
+		b.release()
+		w.leave()
+		if err != nil {
 			return err
 		}
 		if w.seg != nil && w.full() { // by age, where few records come
@@ -91,6 +103,7 @@ func (w *worker) consume(ctx context.Context) error {
 		if b.Done {
 			return nil
 		}
+		w.pause(ctx, w.idle)
 	}
 	return nil
 }
