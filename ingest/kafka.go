@@ -26,6 +26,9 @@ type KafkaOptions struct {
 	TLS        *tls.Config   // nil = plaintext
 	SASL       *SASL         // nil = no credentials
 	Logger     *slog.Logger  // nil = discard
+
+	dial     func(ctx context.Context, network, address string) (net.Conn, error) // of the tests; nil = as usual
+	patience time.Duration                                                        // with a fetch; 0 = fetchTimeout
 }
 
 // Time limits that keep a broker which does not answer from holding a run: opening takes at most dialTimeout
@@ -59,6 +62,7 @@ func OpenKafka(ctx context.Context, rawURL string, o KafkaOptions) (*Kafka, erro
 	}
 	o.FetchBytes = or(o.FetchBytes, portionBytes)
 	o.MaxWait = or(o.MaxWait, time.Second)
+	o.patience = or(o.patience, fetchTimeout)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -70,7 +74,7 @@ func OpenKafka(ctx context.Context, rawURL string, o KafkaOptions) (*Kafka, erro
 	if err != nil {
 		return nil, err
 	}
-	t := &kafka.Transport{ClientID: "tailgate", MetadataTopics: []string{topic}, TLS: o.TLS, SASL: mechanism}
+	t := &kafka.Transport{ClientID: "tailgate", MetadataTopics: []string{topic}, TLS: o.TLS, SASL: mechanism, Dial: o.dial}
 	k := &Kafka{topic: topic, brokers: alive, transport: t, opts: o,
 		client: &kafka.Client{Addr: kafka.TCP(alive...), Transport: t}}
 	if _, err := k.partitionIDs(ctx); err != nil {

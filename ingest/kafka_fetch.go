@@ -19,7 +19,7 @@ import (
 // Fetch reads one response. After an error the connections are dropped, so that the next try makes new ones.
 // The request is made by hand: kafka-go's Client.Fetch hides which transactions were aborted.
 func (k *Kafka) Fetch(ctx context.Context, p Partition, from int64) (Batch, error) {
-	limit, cancel := context.WithTimeout(ctx, fetchTimeout)
+	limit, cancel := context.WithTimeout(ctx, k.opts.patience)
 	defer cancel()
 	asked := k.portions.next(p.ID, k.opts.FetchBytes)
 	got, err := k.transport.RoundTrip(limit, kafka.TCP(k.brokers...), k.fetchRequest(p, from, asked))
