@@ -64,13 +64,13 @@ const writerReady = "ready"
 type writer struct {
 	*exec.Cmd
 	out  *bufio.Reader
-	said strings.Builder // before it began to read
+	said *strings.Builder // before it began to read
 }
 
 // startWriter starts a writer and returns when it begins to read, or ended early.
-func startWriter(t testing.TB, b *broker, lake string, env ...string) *writer {
+func startWriter(t testing.TB, b *broker, lake string, env ...string) writer {
 	t.Helper()
-	w := &writer{Cmd: exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestWriterProcess$", "-test.v")}
+	w := writer{Cmd: exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestWriterProcess$", "-test.v"), said: new(strings.Builder)}
 	w.Env = append(append(os.Environ(), envURL+"="+b.url(), envLake+"="+lake), env...)
 	pipe, err := w.StdoutPipe()
 	if err != nil {
@@ -90,7 +90,7 @@ func startWriter(t testing.TB, b *broker, lake string, env ...string) *writer {
 }
 
 // passes returns when the writer has passed n more of its failpoints, of which a segment has four, or ended.
-func (w *writer) passes(n int) {
+func (w writer) passes(n int) {
 	for range n {
 		if _, err := w.out.ReadString('\n'); err != nil {
 			return
@@ -99,13 +99,13 @@ func (w *writer) passes(n int) {
 }
 
 // finish waits for the writer's end and returns what it said.
-func (w *writer) finish() (string, error) {
+func (w writer) finish() (string, error) {
 	out, _ := io.ReadAll(w.out)
 	return w.said.String() + string(out), w.Wait()
 }
 
 // killed tells whether a finished writer was killed.
-func (w *writer) killed() bool {
+func (w writer) killed() bool {
 	status, ok := w.ProcessState.Sys().(syscall.WaitStatus)
 	return ok && status.Signaled() && status.Signal() == syscall.SIGKILL
 }
@@ -197,7 +197,7 @@ func (k *killing) round(t *testing.T, b *broker, lake string, rand *rand.Rand) {
 // outlive restarts the broker under two writers that have begun and are stopped meanwhile: one is killed then, the
 // other finds its way to the broker again.
 func (k *killing) outlive(t *testing.T, b *broker, lake string) {
-	writers := [2]*writer{}
+	writers := [2]writer{}
 	both(func(i int) {
 		writers[i] = startWriter(t, b, lake)
 		writers[i].passes(1)
