@@ -1,5 +1,5 @@
-// Command prove reads the output of `go test -json` on stdin, prints how each package ended, what failed tests said,
-// and at the end a table of the figures by which tests have shown a claim: lines that begin with
+// Command prove reads the output of `go test -json` on stdin, tells on stderr what was shown as it comes, and prints
+// how each package ended, what failed tests said, and at the end a table of the figures by which tests have shown a claim: lines that begin with
 // "figures CLAIM [broker]: ". It exits with 1 when something failed or, without -part, one of the claims T1 to T17
 // has no figure.
 package main
@@ -39,7 +39,7 @@ func main() {
 	if *part {
 		want = 0
 	}
-	faults, err := prove(os.Stdin, os.Stdout, want)
+	faults, err := prove(os.Stdin, os.Stdout, os.Stderr, want)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "prove:", err)
 		os.Exit(1)
@@ -52,16 +52,16 @@ func main() {
 
 // run is what was read so far.
 type run struct {
-	w       io.Writer
-	said    map[string][]string // output by package and test
-	figures []figure
-	faults  int
-	tests   int
+	w, progress io.Writer
+	said        map[string][]string // output by package and test
+	figures     []figure
+	faults      int
+	tests       int
 }
 
 // prove wants a figure for each of the claims T1 to Twant.
-func prove(in io.Reader, w io.Writer, want int) (faults int, err error) {
-	r := run{w: w, said: map[string][]string{}}
+func prove(in io.Reader, w, progress io.Writer, want int) (faults int, err error) {
+	r := run{w: w, progress: progress, said: map[string][]string{}}
 	s := bufio.NewScanner(in)
 	s.Buffer(nil, 16<<20)
 	for s.Scan() {
@@ -87,6 +87,7 @@ func (r *run) take(e *event) {
 		r.said[key] = append(r.said[key], line)
 		if m := figureLine.FindStringSubmatch(line); m != nil {
 			r.figures = append(r.figures, figure{m[1], m[2], e.Test, m[3]})
+			fmt.Fprintf(r.progress, "shown: %s %s\n", m[1], m[3])
 		}
 	case "fail", "build-fail":
 		r.faults++

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -34,7 +35,7 @@ func TestProve(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out strings.Builder
-			faults, err := prove(strings.NewReader(strings.Join(c.lines, "\n")), &out, claims)
+			faults, err := prove(strings.NewReader(strings.Join(c.lines, "\n")), &out, io.Discard, claims)
 			if err != nil || faults != c.faults {
 				t.Errorf("%d faults, %v, want %d", faults, err, c.faults)
 			}
