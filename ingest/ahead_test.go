@@ -155,3 +155,32 @@ func (s *turns) Fetch(ctx context.Context, p ingest.Partition, from int64) (inge
 	}
 	return s.growing.Fetch(ctx, p, from)
 }
+
+// Of batches with large records one is held at a time, from the first of each partition on.
+func TestLargeBatchesComeOneAtATime(t *testing.T) {
+	const partitions, each = 6, 4
+	m := newMemory(make([][]ingest.Record, partitions)...)
+	m.batch = 1
+	for p := range int32(partitions) {
+		for i := range int64(each) {
+			m.records[p] = append(m.records[p], ingest.Record{Offset: i, Size: 33 << 20, Mark: "too_big"})
+		}
+		m.parts[p].End = each
+	}
+	var held, most atomic.Int64
+	src := &asked{memory: m, fetch: func(ctx context.Context, from int64) error {
+		n := held.Add(1)
+		defer held.Add(-1)
+		most.Store(max(most.Load(), n))
+		wait, cancel := context.WithTimeout(ctx, 5*time.Millisecond) // for another to come, which must not
+		defer cancel()
+		<-wait.Done()
+		return nil
+	}}
+	o := options(t.TempDir())
+	o.MaxBad = 1
+	r := run(t, src, o)
+	if r.Total.Dead[ingest.DeadTooBig] != partitions*each || most.Load() != 1 {
+		t.Errorf("%d fetches at once, dead letters %v", most.Load(), r.Total.Dead)
+	}
+}

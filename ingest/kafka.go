@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -75,7 +76,7 @@ func OpenKafka(ctx context.Context, rawURL string, o KafkaOptions) (*Kafka, erro
 		return nil, err
 	}
 	t := &kafka.Transport{ClientID: "tailgate", MetadataTopics: []string{topic}, TLS: o.TLS, SASL: mechanism, Dial: o.dial}
-	k := &Kafka{topic: topic, brokers: alive, transport: t, opts: o,
+	k := &Kafka{topic: topic, brokers: alive, transport: t, opts: o, portions: portions{bytes: portionFor(runtime.GOMAXPROCS(0))},
 		client: &kafka.Client{Addr: kafka.TCP(alive...), Transport: t}}
 	if _, err := k.partitionIDs(ctx); err != nil {
 		k.Close()

@@ -21,7 +21,7 @@ func wire(ask, batch, inflate int) *Batch {
 func TestPortionsSettle(t *testing.T) {
 	for _, batch := range []int{500, 16 << 10, 400 << 10, 32 << 20} {
 		for _, inflate := range []int{1, 3, 12, 200} {
-			var s portions
+			s := portions{bytes: portionBytes}
 			got := int64(0)
 			for range 30 {
 				ask := s.next(1, portionBytes)
@@ -42,7 +42,7 @@ func TestPortionsSettle(t *testing.T) {
 
 // A log that has little to give is not asked for more and more.
 func TestPortionsOfAQuietLog(t *testing.T) {
-	var s portions
+	s := portions{bytes: portionBytes}
 	for range 30 {
 		ask := s.next(0, portionBytes)
 		s.learn(0, ask, wire(1000, 1000, 1))
@@ -52,6 +52,15 @@ func TestPortionsOfAQuietLog(t *testing.T) {
 	}
 	if ask := s.next(0, 7); ask != 7 {
 		t.Errorf("asked for %d bytes, beyond the limit", ask)
+	}
+}
+
+// Many processors have smaller portions, none less than the first.
+func TestPortionsOfManyProcessors(t *testing.T) {
+	for processors, want := range map[int]int{1: 8 << 20, 2: 8 << 20, 4: 8 << 20, 8: 4 << 20, 16: 2 << 20, 128: 1 << 20} {
+		if got := portionFor(processors); got != want {
+			t.Errorf("%d processors: %d bytes, want %d", processors, got, want)
+		}
 	}
 }
 

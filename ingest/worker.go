@@ -28,9 +28,9 @@ type worker struct {
 	printed  printed
 	warned   bool // a commit failed
 
-	ahead *ahead        // fetch under way beside the work; nil = none
-	turns chan struct{} // of a followed log: at most so many workers hold a batch; nil = any
-	turn  bool          // this one may
+	ahead *ahead // fetch under way beside the work; nil = none
+	turns *turns
+	turn  turn
 	idle  time.Duration // how long a followed log that has nothing is left alone
 }
 

@@ -11,20 +11,11 @@ type ahead struct {
 	done  chan struct{}
 }
 
-// aheadBytes is how large a batch may be for the next to be fetched beside it.
-const aheadBytes = 2 * portionBytes
-
-// begin starts to fetch what comes after b, unless that lies beyond the mark or would take much memory.
+// begin starts to fetch what comes after b, unless that lies beyond the mark or b is a large one.
 func (w *worker) begin(ctx context.Context, b *Batch) {
-	if b.Done || b.Next <= w.pos || b.Next >= w.part.End {
+	w.turn.light = b.size() <= largeBatch
+	if !w.turn.light || b.Done || b.Next <= w.pos || b.Next >= w.part.End {
 		return // also without a mark: what comes then is a matter of waiting
-	}
-	size := int64(0)
-	for i := range b.Records {
-		size += b.Records[i].Size
-	}
-	if size > aheadBytes {
-		return
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	a := &ahead{from: b.Next, stop: cancel, done: make(chan struct{})}

@@ -54,26 +54,6 @@ func (w *worker) idleAfter(b *Batch) time.Duration {
 	return min(max(2*w.idle, 10*time.Millisecond), longestIdle, w.opts.RotateAge)
 }
 
-// enter waits for the worker's turn to hold a batch.
-func (w *worker) enter(ctx context.Context) {
-	if w.turns == nil || w.turn {
-		return
-	}
-	select {
-	case w.turns <- struct{}{}:
-		w.turn = true
-	case <-ctx.Done():
-	}
-}
-
-// leave lets another worker have a batch.
-func (w *worker) leave() {
-	if w.turn {
-		<-w.turns
-		w.turn = false
-	}
-}
-
 func (w *worker) pause(ctx context.Context, wait time.Duration) {
 	if wait <= 0 {
 		return
