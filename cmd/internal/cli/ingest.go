@@ -65,7 +65,6 @@ a reset topic or a torn segment; 7 key missing or unsafe; 130 interrupted, with 
 
 func (a *app) ingest(ctx context.Context, sources []string, f *ingestFlags) error {
 	hideText()
-	limitMemory(int64(f.run.memory))
 	o, err := f.options()
 	if err := allFaults(err, f.run.apply(o), o.CheckLimits()); err != nil {
 		return err
