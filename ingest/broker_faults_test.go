@@ -16,7 +16,6 @@ import (
 
 // answerFetches lets f answer every fetch; f gives nil for the broker's own answer.
 func (b *broker) answerFetches(f func(n int64, req *kmsg.FetchRequest) (kmsg.Response, error)) {
-	b.needFake()
 	var n atomic.Int64
 	b.ControlKey(int16(kmsg.Fetch), func(req kmsg.Request) (kmsg.Response, error, bool) {
 		b.KeepControl()
@@ -45,7 +44,7 @@ func TestBrokerFaultsLoseNothing(t *testing.T) {
 			}
 			return nil, nil
 		},
-		"not the leader": func(n int64, req *kmsg.FetchRequest) (kmsg.Response, error) {
+		"NOT_LEADER": func(n int64, req *kmsg.FetchRequest) (kmsg.Response, error) {
 			if n%2 == 1 {
 				return fetchAnswer(req, kerr.NotLeaderForPartition.Code), nil
 			}
@@ -59,13 +58,18 @@ func TestBrokerFaultsLoseNothing(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBroker(t, 2)
+			b := newFakeBroker(t, 2)
 			b.produceRequests(200, 2)
-			b.answerFetches(f)
+			var fetches atomic.Int64
+			b.answerFetches(func(n int64, req *kmsg.FetchRequest) (kmsg.Response, error) {
+				fetches.Store(n)
+				return f(n, req)
+			})
 			o := options(t.TempDir())
 			o.RotateRows = 30
 			run(t, b.open(), o)
 			checkComplete(t, segmentRows(t, o.Lake), 200)
+			figures(t, "T3", b, "%s, every second or third fetch of %d: 200 of 200 ids, 0 duplicates", name, fetches.Load())
 		})
 	}
 }
@@ -73,7 +77,7 @@ func TestBrokerFaultsLoseNothing(t *testing.T) {
 // The broker stops for good in the middle: one line, and what was read is there for the next run.
 func TestBrokerThatIsGone(t *testing.T) {
 	t.Parallel()
-	b := newBroker(t, 1)
+	b := newFakeBroker(t, 1)
 	b.produceRequests(200, 1)
 	o := options(t.TempDir())
 	o.RotateRows, o.Stall = 30, 400*time.Millisecond
@@ -104,9 +108,9 @@ func TestBrokerThatIsGone(t *testing.T) {
 
 // T10: a batch whose checksum is wrong is an error, and never a row.
 func TestCorruptBatchIsNoRow(t *testing.T) {
-	b := newBroker(t, 1)
+	b := newFakeBroker(t, 1)
 	b.produceRequests(40, 1)
-	b.needFake().ControlKey(int16(kmsg.Fetch), func(req kmsg.Request) (kmsg.Response, error, bool) {
+	b.ControlKey(int16(kmsg.Fetch), func(req kmsg.Request) (kmsg.Response, error, bool) {
 		b.KeepControl()
 		return corrupted(b, req.(*kmsg.FetchRequest))
 	})
@@ -118,6 +122,7 @@ func TestCorruptBatchIsNoRow(t *testing.T) {
 	if rows := segmentRows(t, o.Lake); len(rows) != 0 {
 		t.Errorf("%d rows of a corrupt batch", len(rows))
 	}
+	figures(t, "T10", b, "answer with a wrong checksum: 0 rows, error %v", err)
 }
 
 // corrupted answers with a batch of which one byte was flipped.

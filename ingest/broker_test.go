@@ -46,10 +46,27 @@ func newBroker(t testing.TB, partitions int32, configs ...string) *broker {
 	t.Helper()
 	b := &broker{t: t, addr: os.Getenv(envBroker), topic: "tides-" + strings.ToLower(rand.Text())}
 	if b.addr == "" {
-		b.topic, b.data = "tides", t.TempDir()
-		b.startFake()
-		t.Cleanup(func() { b.Close() })
+		return newFakeBroker(t, partitions, configs...)
 	}
+	b.connect(partitions, configs...)
+	t.Cleanup(b.deleteTopic)
+	return b
+}
+
+// newFakeBroker is newBroker for a test that injects faults, which only the in-process broker does.
+func newFakeBroker(t testing.TB, partitions int32, configs ...string) *broker {
+	t.Helper()
+	b := &broker{t: t, topic: "tides", data: t.TempDir()}
+	b.startFake()
+	t.Cleanup(func() { b.Close() })
+	b.connect(partitions, configs...)
+	return b
+}
+
+// connect opens an admin client and makes the topic.
+func (b *broker) connect(partitions int32, configs ...string) {
+	b.t.Helper()
+	t := b.t
 	admin, err := kgo.NewClient(kgo.SeedBrokers(b.addr))
 	if err != nil {
 		t.Fatal(err)
@@ -57,12 +74,6 @@ func newBroker(t testing.TB, partitions int32, configs ...string) *broker {
 	t.Cleanup(admin.Close)
 	b.admin = admin
 	b.createTopic(partitions, configs...)
-	t.Cleanup(func() {
-		if b.Cluster == nil {
-			b.deleteTopic()
-		}
-	})
-	return b
 }
 
 // startFake starts the in-process broker, the second time with the records and the port of the first.
@@ -98,19 +109,14 @@ func (b *broker) restart() {
 	}
 }
 
+// restarts tells whether the test can restart the broker.
+func (b *broker) restarts() bool { return b.Cluster != nil || os.Getenv(envData) != "" }
+
 // needRestart skips a test on a real broker that the test cannot restart.
 func (b *broker) needRestart() {
-	if b.Cluster == nil && os.Getenv(envData) == "" {
+	if !b.restarts() {
 		b.t.Skip(envData + " is not set")
 	}
-}
-
-// needFake skips a test that injects faults.
-func (b *broker) needFake() *kfake.Cluster {
-	if b.Cluster == nil {
-		b.t.Skip("only the in-process broker injects faults")
-	}
-	return b.Cluster
 }
 
 func (b *broker) url() string { return "kafka://" + b.addr + "/" + b.topic }

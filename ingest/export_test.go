@@ -1,6 +1,10 @@
 package ingest
 
-import "time"
+import (
+	"context"
+	"net"
+	"time"
+)
 
 // Store is where a lake is kept.
 type Store = store
@@ -40,3 +44,8 @@ func SetFree(o *Options, f func(dir string) (int64, error)) { o.free = f }
 
 // WatchMemory makes f see every change of what open segments hold.
 func WatchMemory(o *Options, f func(by int64)) { o.watchMemory = f }
+
+// SetNetwork makes dial open the connections of o, and patience the limit of a fetch.
+func SetNetwork(o *KafkaOptions, dial func(ctx context.Context, network, address string) (net.Conn, error), patience time.Duration) {
+	o.dial, o.patience = dial, patience
+}

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -22,13 +23,16 @@ import (
 
 // KafkaOptions of [OpenKafka].
 type KafkaOptions struct {
-	FetchBytes int           // bytes asked for at a time; 0 = 8 MiB
+	FetchBytes int           // most bytes asked for at a time; 0 = 8 MiB
 	MaxWait    time.Duration // how long a broker may wait for records; 0 = 1 s
 	TLS        *tls.Config   // nil = plaintext
 	SASL       *SASL         // nil = no credentials
 	Logger     *slog.Logger  // nil = discard
 	// SessionTimeout is how long a member of a group may be silent before its partitions go to others; 0 = 15 s.
 	SessionTimeout time.Duration
+
+	dial     func(ctx context.Context, network, address string) (net.Conn, error) // of the tests; nil = as usual
+	patience time.Duration                                                        // with a fetch; 0 = fetchTimeout
 }
 
 // Time limits that keep a broker which does not answer from holding a run: opening takes at most dialTimeout
@@ -49,6 +53,7 @@ type Kafka struct {
 	client    *kafka.Client
 	transport *kafka.Transport
 	opts      KafkaOptions
+	portions  portions
 
 	mu   sync.Mutex
 	rest map[int32]*answer // by partition: what has not been read of an answer
@@ -61,8 +66,9 @@ func OpenKafka(ctx context.Context, rawURL string, o KafkaOptions) (*Kafka, erro
 	if err != nil {
 		return nil, fault.Mark(err, fault.Usage, "for example kafka://broker:9092/topic")
 	}
-	o.FetchBytes = or(o.FetchBytes, 8<<20)
+	o.FetchBytes = or(o.FetchBytes, portionBytes)
 	o.MaxWait = or(o.MaxWait, time.Second)
+	o.patience = or(o.patience, fetchTimeout)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -74,10 +80,11 @@ func OpenKafka(ctx context.Context, rawURL string, o KafkaOptions) (*Kafka, erro
 	if err != nil {
 		return nil, err
 	}
-	t := &kafka.Transport{ClientID: "tailgate", MetadataTopics: []string{topic}, TLS: o.TLS, SASL: mechanism}
+	t := &kafka.Transport{ClientID: "tailgate", MetadataTopics: []string{topic}, TLS: o.TLS, SASL: mechanism, Dial: o.dial}
 	registerRaw()
 	k := &Kafka{topic: topic, rest: map[int32]*answer{}, brokers: alive, transport: t, opts: o,
-		client: &kafka.Client{Addr: kafka.TCP(alive...), Transport: t}}
+		portions: portions{bytes: portionFor(runtime.GOMAXPROCS(0))},
+		client:   &kafka.Client{Addr: kafka.TCP(alive...), Transport: t}}
 	if _, err := k.partitionIDs(ctx); err != nil {
 		k.Close()
 		return nil, err

@@ -158,14 +158,16 @@ func refused(ctx context.Context, broker string, o *KafkaOptions, err error) err
 		return say("does it want a client certificate (--kafka-cert, --kafka-key)?", "it refused the TLS handshake: %w", innermost(err))
 	case errors.Is(err, kafka.SASLAuthenticationFailed):
 		return say("check --sasl-user, the password and --sasl", "it refused the credentials")
+	case errors.Is(err, kafka.IllegalSASLState):
+		return say("leave --sasl out, or name the port of the SASL listener", "it wants no credentials on this port")
 	case errors.Is(err, kafka.UnsupportedSASLMechanism):
 		return say("", "it does not offer SASL %s", o.SASL.Mechanism)
-	case strings.Contains(err.Error(), "SASL"):
-		return say("check --sasl-user, the password and --sasl", "SASL failed: %w", innermost(err))
 	case errors.As(err, &dial) && dial.Op == "dial":
 		return fmt.Errorf("reaching the Kafka broker: %w", dial)
-	case ctx.Err() != nil:
+	case ctx.Err() != nil: // also within the handshake of SASL: nobody has refused anything
 		return say(listener, "no answer")
+	case strings.Contains(err.Error(), "SASL"):
+		return say("check --sasl-user, the password and --sasl", "SASL failed: %w", innermost(err))
 	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
 		return say(listener, "it closed the connection")
 	}

@@ -16,7 +16,8 @@ import (
 	"tailgate/internal/fault"
 )
 
-// Fetch reads one response, or goes on with what is left of the last one. After an error the connections are dropped, so that the next try makes new ones.
+// Fetch reads one response, or goes on with what is left of the last one. After an error the connections are dropped,
+// so that the next try makes new ones.
 // The request is made by hand: kafka-go's Client.Fetch hides which transactions were aborted.
 func (k *Kafka) Fetch(ctx context.Context, p Partition, from int64) (Batch, error) {
 	k.mu.Lock()
@@ -33,24 +34,41 @@ func (k *Kafka) Fetch(ctx context.Context, p Partition, from int64) (Batch, erro
 	if err := a.read(&b); err != nil {
 		return b, fetchError(p, from, err)
 	}
-	if len(a.data) > 0 {
-		k.mu.Lock()
-		k.rest[p.ID] = a
-		k.mu.Unlock()
+	b.free = forget(b.Records)
+	if a.got += b.size(); len(a.data) == 0 {
+		k.portions.learn(p.ID, a.asked, a.got)
+		return b, nil
 	}
+	k.mu.Lock()
+	k.rest[p.ID] = a
+	k.mu.Unlock()
 	return b, nil
 }
 
-// fetchRequest asks for one partition, whose own limit is the one that counts.
-func (k *Kafka) fetchRequest(p Partition, from int64) *fetch.Request {
+// forget clears the values, which point into the broker's answer.
+func forget(records []Record) func() {
+	return func() {
+		for i := range records {
+			clear(records[i].Value)
+		}
+	}
+}
+
+// fetchRequest asks for one partition, whose own limit is the one that counts. A followed log is not waited for:
+// its worker comes again, and lets others fetch meanwhile.
+func (k *Kafka) fetchRequest(p Partition, from int64, bytes int) *fetch.Request {
+	wait := k.opts.MaxWait
+	if p.End < 0 {
+		wait = 0
+	}
 	return &fetch.Request{
-		ReplicaID: -1, MaxWaitTime: int32(k.opts.MaxWait.Milliseconds()), MinBytes: 1, MaxBytes: math.MaxInt32,
+		ReplicaID: -1, MaxWaitTime: int32(wait.Milliseconds()), MinBytes: 1, MaxBytes: math.MaxInt32,
 		IsolationLevel: int8(kafka.ReadCommitted), SessionID: -1, SessionEpoch: -1,
 		Topics: []fetch.RequestTopic{{
 			Topic: p.Topic,
 			Partitions: []fetch.RequestPartition{{
 				Partition: p.ID, CurrentLeaderEpoch: -1, FetchOffset: from, LogStartOffset: -1,
-				PartitionMaxBytes: int32(k.opts.FetchBytes),
+				PartitionMaxBytes: int32(bytes),
 			}},
 		}},
 	}

@@ -54,6 +54,7 @@ func TestKafkaTransactions(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 	checkComplete(t, segmentRows(t, o.Lake), 15)
+	figures(t, "T9", b, "3 transactions, one aborted, one open: 15 rows, 5 aborted records and 3 markers counted as skips")
 }
 
 // A log that ends in markers has no record at its last offsets.
@@ -119,7 +120,7 @@ func TestKafkaCompactedTopic(t *testing.T) {
 	if p.Next != int64(n) || p.Messages != int64(len(want)) || p.Holes != int64(n-len(want)) || p.Lost != 0 {
 		t.Errorf("%+v", p)
 	}
-	t.Logf("%d of %d offsets left by compaction, %d holes in %d ranges", len(want), n, p.Holes, len(p.HoleRanges))
+	figures(t, "T9", b, "compaction left %d of %d offsets: %d rows, %d holes in %d ranges, 0 lost", len(want), n, p.Messages, p.Holes, len(p.HoleRanges))
 }
 
 // Retention deletes what comes next while the run is under way.
@@ -139,15 +140,18 @@ func TestKafkaRetentionRace(t *testing.T) {
 				}
 				return nil
 			})
-			// One byte: the broker sends one batch at a time, and nothing is read ahead.
+			// One byte: the broker sends one batch at a time. The eleventh may have been fetched beside the tenth.
 			src := b.openWith(ingest.KafkaOptions{MaxWait: 50 * time.Millisecond, FetchBytes: 1})
 			r, err := ingest.Run(t.Context(), src, o)
-			if !allow && (fault.Of(err) != fault.Data || !strings.Contains(err.Error(), "offsets 10 to 24") || r.Total.Rows != 10) {
+			rows := r.Total.Rows
+			if !allow && (rows != 10 && rows != 11 || fault.Of(err) != fault.Data || !strings.Contains(err.Error(), fmt.Sprintf("offsets %d to 24", rows))) {
 				t.Errorf("%v, %+v", err, r)
 			}
-			if allow && (err != nil || r.Total.Rows != 25 || r.Total.Lost != 15) {
+			if allow && (err != nil || rows != 25 && rows != 26 || r.Total.Lost != 40-rows) {
 				t.Errorf("%v, %+v", err, r)
 			}
+			checkOffsets(t, segmentRows(t, o.Lake), int(rows))
+			figures(t, "T7", b, "40 offsets of which 25 were deleted under way: %d rows, %d lost and counted, error %v", rows, r.Total.Lost, err)
 		})
 	}
 }
@@ -161,24 +165,24 @@ func TestKafkaBrokerRestart(t *testing.T) {
 	o := options(t.TempDir())
 	o.RotateRows = 50
 	var once sync.Once
-	published := 0
+	var took time.Duration
 	ingest.SetHook(&o, func(point string) error {
 		if point == "after-link" {
 			once.Do(func() {
 				began := time.Now()
 				b.restart()
-				t.Logf("restarted in %v", time.Since(began).Round(time.Millisecond))
+				took = time.Since(began)
 			})
 		}
 		return nil
 	})
 	src := b.openWith(ingest.KafkaOptions{MaxWait: 50 * time.Millisecond, FetchBytes: 1})
 	r := run(t, src, o)
-	published = r.Segments
 	checkComplete(t, segmentRows(t, o.Lake), n)
-	if published < 18 {
-		t.Errorf("%d segments", published)
+	if r.Segments < 18 {
+		t.Errorf("%d segments", r.Segments)
 	}
+	figures(t, "T3", b, "broker restarted (%.1f s) in the middle of a run: %d of %d ids, 0 duplicates, %d segments", took.Seconds(), n, n, r.Segments)
 }
 
 // Records of 5 and 20 MB pass with every codec; one above the bound, or one that unpacks to 64 MB, becomes a
@@ -207,4 +211,5 @@ func TestKafkaLargeRecords(t *testing.T) {
 	if p.Dead[ingest.DeadTooBig] != 2 || p.Next != int64(n+2) {
 		t.Errorf("%+v", p)
 	}
+	figures(t, "T12", b, "5 MB with five codecs, 20 MB plain and zstd: %d of %d rows; 34 MB, and 64 MB in a zstd batch: 2 dead letters", n, n)
 }

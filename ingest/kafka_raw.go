@@ -85,13 +85,16 @@ type answer struct {
 	data    []byte
 	high    int64
 	aborted *aborted
+	asked   int   // bytes that were asked for
+	got     int64 // bytes of records that it gave so far
 }
 
 // ask fetches from an offset on.
 func (k *Kafka) ask(ctx context.Context, p Partition, from int64) (*answer, error) {
-	limit, cancel := context.WithTimeout(ctx, fetchTimeout)
+	limit, cancel := context.WithTimeout(ctx, k.opts.patience)
 	defer cancel()
-	got, err := k.transport.RoundTrip(limit, kafka.TCP(k.brokers...), (*rawRequest)(k.fetchRequest(p, from)))
+	asked := k.portions.next(p.ID, k.opts.FetchBytes)
+	got, err := k.transport.RoundTrip(limit, kafka.TCP(k.brokers...), (*rawRequest)(k.fetchRequest(p, from, asked)))
 	if err != nil {
 		k.transport.CloseIdleConnections()
 		return nil, fetchError(p, from, err)
@@ -106,5 +109,5 @@ func (k *Kafka) ask(ctx context.Context, p Partition, from int64) (*answer, erro
 			return nil, fetchError(p, from, kafka.Error(code))
 		}
 	}
-	return &answer{from: from, data: part.RecordSet.data, high: part.HighWatermark, aborted: newAborted(part.AbortedTransactions)}, nil
+	return &answer{asked: asked, from: from, data: part.RecordSet.data, high: part.HighWatermark, aborted: newAborted(part.AbortedTransactions)}, nil
 }

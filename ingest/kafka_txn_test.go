@@ -96,6 +96,7 @@ func TestAbortedTransactionsAreNoRows(t *testing.T) {
 		if skips[ingest.SkipAborted] != int64(dead) || skips[ingest.SkipControl]+r.Total.Holes != int64(markers) {
 			t.Errorf("fetch %d: skips %v and %d holes, want %d aborted and %d markers", fetchBytes, skips, r.Total.Holes, dead, markers)
 		}
+		figures(t, "T9", b, "2 producers' transactions overlap, fetched by %d bytes: %d rows, %d aborted, %d markers", fetchBytes, want, dead, markers)
 	}
 }
 
@@ -201,6 +202,7 @@ func TestLargeRecordsAndABomb(t *testing.T) {
 	if d := r.Total.Dead; d[ingest.DeadTooBig] != 1 || d[ingest.DeadBomb] != 1 || len(d) != 2 {
 		t.Errorf("dead letters %v; the bomb has %d bytes", d, len(bomb))
 	}
+	figures(t, "T12", b, "5 and 20 MB in zstd batches: rows; 33 MB, and a zstd value of %d bytes that holds 64 MB: 2 dead letters", len(bomb))
 }
 
 // A batch that a producer compressed to a bomb: its records are dead letters, and what lies around it are rows. The

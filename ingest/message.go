@@ -46,6 +46,9 @@ func (w *worker) message(r *Record) error {
 	return nil
 }
 
+// keptText is the size of a text after which a decoder is not kept: it may hold as much memory, for each partition.
+const keptText = 4 << 20
+
 // records decodes a message and makes the rows of its records.
 func (w *worker) records(r *Record, from *origin) error {
 	text, dead := w.opened(r.Value)
@@ -66,6 +69,9 @@ func (w *worker) records(r *Record, from *origin) error {
 			if items[i].rec != nil {
 				items[i].rec.clear()
 			}
+		}
+		if len(text) > keptText {
+			w.decode = w.opts.decoder() // and the room that the old one took goes
 		}
 	}()
 	for i := range items {

@@ -1,7 +1,6 @@
 package ingest
 
 import (
-	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -11,7 +10,6 @@ type meter struct {
 	records, bytes, rows, dead, behind, segments, conflicts atomic.Int64
 	memory                                                  budget
 	clocks                                                  skewMeter
-	heavy                                                   sync.Mutex // held by the one worker that reads large batches
 	started                                                 time.Time
 }
 

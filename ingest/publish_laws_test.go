@@ -118,6 +118,7 @@ func testPublishGivesTheSameBytes(t *testing.T) {
 	if diff := cmp.Diff(a, b); diff != "" {
 		t.Error(diff[:min(len(diff), 500)])
 	}
+	figures(t, "T14", nil, "1, 2 and 8 parts × three memory limits: 10 builds of %d rows, the same %d bytes", len(a), len(want))
 }
 
 // Rows come back one for one; ids are as in the segments, keyed per tenant or cut.

@@ -73,7 +73,9 @@ func (r *runner) consume(ctx context.Context, errs *[]error) {
 	}()
 	results := make([]error, len(r.workers))
 	atOnce := runtime.GOMAXPROCS(0)
-	if r.opts.Follow { // none of them ends and makes room for another
+	turns := newTurns()
+	if r.opts.Follow { // none of them ends and makes room for another: they take turns, batch by batch
+		turns.any = make(chan struct{}, atOnce)
 		atOnce = len(r.workers)
 	}
 	slots := make(chan struct{}, atOnce)
@@ -82,6 +84,7 @@ func (r *runner) consume(ctx context.Context, errs *[]error) {
 		all.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
+			w.turns = turns
 			results[i] = w.run(ctx)
 		})
 	}

@@ -75,4 +75,14 @@ type Batch struct {
 	Next    int64 // position after the batch
 	High    int64 // end of the partition as seen now, -1 when not known
 	Done    bool  // the source has ended (stdin)
+
+	free func() // takes the memory of the values back; nil = the garbage collector does
+}
+
+// release ends the use of the batch: its values are gone.
+func (b *Batch) release() {
+	if b.free != nil {
+		b.free()
+	}
+	b.Records, b.free = nil, nil
 }

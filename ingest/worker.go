@@ -3,6 +3,7 @@ package ingest
 import (
 	"context"
 	"errors"
+	"time"
 )
 
 // worker brings one partition from its position to its mark.
@@ -29,7 +30,11 @@ type worker struct {
 	quality  qualityCounter // of the published segments
 	printed  printed
 	warned   bool // a commit failed
-	heavy    bool // the last batch was large
+
+	ahead *ahead // fetch under way beside the work; nil = none
+	turns *turns
+	turn  turn
+	idle  time.Duration // how long a followed log that has nothing is left alone
 }
 
 // run consumes the partition up to its mark. What was good before an error is published all the same.
@@ -72,19 +77,28 @@ func (w *worker) run(ctx context.Context) error {
 }
 
 func (w *worker) consume(ctx context.Context) error {
+	defer w.giveUp()
 	if w.part.First > w.pos { // allowed by Options.AllowGap
 		if err := w.lose(w.part.First); err != nil {
 			return err
 		}
 	}
 	for w.part.End < 0 || w.pos < w.part.End {
-		b, err := w.step(ctx)
+		b, err := w.fetch(ctx)
 		if errors.Is(err, ErrOutOfRange) {
 			err = w.jump(ctx)
 			if err == nil {
 				continue
 			}
 		}
+		if err != nil {
+			return err
+		}
+		w.begin(ctx, &b)
+		err = w.take(ctx, b)
+		w.idle = w.idleAfter(&b)
+		b.release()
+		w.leave()
 		if err != nil {
 			return err
 		}
@@ -98,31 +112,9 @@ func (w *worker) consume(ctx context.Context) error {
 		if b.Done {
 			return nil
 		}
+		w.pause(ctx, w.idle)
 	}
 	return nil
-}
-
-// heavyBatch is from which size on the batches of one partition are held one at a time in all of the run.
-const heavyBatch = 16 << 20
-
-// step fetches a batch and takes it. While batches are large, no other worker with large ones does so.
-func (w *worker) step(ctx context.Context) (Batch, error) {
-	if w.heavy {
-		w.meter.heavy.Lock()
-		defer w.meter.heavy.Unlock()
-	}
-	b, err := w.fetch(ctx)
-	if err != nil {
-		return b, err
-	}
-	size := int64(0)
-	for i := range b.Records {
-		size += int64(len(b.Records[i].Value))
-	}
-	w.heavy = size > heavyBatch
-	err = w.take(ctx, b)
-	b.Records = nil
-	return b, err
 }
 
 // follow notes how far the end of a log without a mark is.

@@ -15,7 +15,14 @@ func (w *worker) fetch(ctx context.Context) (Batch, error) {
 	deadline := time.Now().Add(w.opts.Stall)
 	var last error
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
-		b, err := w.src.Fetch(ctx, w.part, w.pos)
+		b, ok, err := w.fetched()
+		if !ok {
+			w.enter(ctx)
+			b, err = w.src.Fetch(ctx, w.part, w.pos)
+		}
+		if err != nil || b.Next <= w.pos {
+			w.leave()
+		}
 		switch {
 		case ctx.Err() != nil:
 			return b, fmt.Errorf("reading %s: %w", w.part.name(), context.Cause(ctx))
@@ -27,7 +34,6 @@ func (w *worker) fetch(ctx context.Context) (Batch, error) {
 		case b.Next > w.pos || b.Done:
 			return b, nil
 		case w.opts.Follow: // nothing came, and that is all right
-			w.pause(ctx, min(wait, w.opts.RotateAge))
 			return b, nil
 		}
 		if time.Now().After(deadline) {
@@ -37,7 +43,21 @@ func (w *worker) fetch(ctx context.Context) (Batch, error) {
 	}
 }
 
+// longestIdle is how late a record of a followed log that had nothing may be seen.
+const longestIdle = time.Second
+
+// idleAfter is how long to leave a followed log alone after b: longer and longer while nothing comes.
+func (w *worker) idleAfter(b *Batch) time.Duration {
+	if !w.opts.Follow || len(b.Records) > 0 {
+		return 0
+	}
+	return min(max(2*w.idle, 10*time.Millisecond), longestIdle, w.opts.RotateAge)
+}
+
 func (w *worker) pause(ctx context.Context, wait time.Duration) {
+	if wait <= 0 {
+		return
+	}
 	select {
 	case <-ctx.Done():
 	case <-time.After(wait):

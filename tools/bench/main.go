@@ -39,6 +39,7 @@ var (
 type result struct{ ns, mbPerS float64 }
 
 func main() {
+	rows = withBroker(rows)
 	results, ratios, err := parse(io.TeeReader(os.Stdin, os.Stdout))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
