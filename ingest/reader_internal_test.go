@@ -123,7 +123,11 @@ func TestLayoutsAreRead(t *testing.T) {
 				t.Errorf("%s: the baseline does not read %s: %v", l.name, raw, err)
 			}
 		}
-		if n := testing.AllocsPerRun(20, func() { fast(list[0]) }); n > 16 {
+		most := 16.0
+		if l.format == formatAPIM { // its pieces are made for waiting
+			most = 40
+		}
+		if n := testing.AllocsPerRun(20, func() { fast(list[0]) }); n > most {
 			t.Errorf("%s: %v allocations a record: not read in one pass", l.name, n)
 		}
 	}
