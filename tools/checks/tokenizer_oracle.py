@@ -4,14 +4,17 @@ Reads the frames of tools/tokens on stdin and tokenizes each document again:
 
     go run ./tools/tokens -encoding o200k | python tokenizer_oracle.py tiktoken:o200k_base
 
+or checks a file of golden vectors:
+
+    python tokenizer_oracle.py vectors internal/bpe/testdata/vectors.json
+
 Prints documents, bytes and how many differ by kind, never their text. Exits with 1 when one differs.
 """
 import array
+import base64
 import hashlib
-import os
-import subprocess
+import json
 import sys
-import tempfile
 
 
 def encoder(name):
@@ -31,7 +34,22 @@ def frames(stream):
         yield kind, doc, count, stream.read(8)
 
 
+def vectors(path):
+    """Each vector has a text in base64 and the ids of each encoding by its name without _base."""
+    differ, count = 0, 0
+    for v in json.load(open(path)):
+        text = base64.b64decode(v.pop("text") or "").decode("utf-8", "replace")
+        for name, ids in v.items():
+            count += 1
+            differ += encoder(f"tiktoken:{name}_base")(text) != ids
+    print(f"{path}: {count} lists of ids, {differ} differ")
+    if differ or not count:
+        sys.exit(1)
+
+
 def main():
+    if sys.argv[1] == "vectors":
+        return vectors(sys.argv[2])
     encode = encoder(sys.argv[1])
     rows = {}
     for kind, doc, count, digest in frames(sys.stdin.buffer):

@@ -33,14 +33,15 @@ func main() {
 	size := flag.Int("bytes", 10_000_000, "bytes to draw, over all kinds")
 	seed := flag.Uint64("seed", 1, "seed of the documents")
 	kinds := flag.String("kinds", strings.Join(append(textcorpus.Kinds(), textcorpus.Mix), ","), "kinds of documents")
-	sources := flag.String("sources", "", "folders whose source files are added, as many bytes of each as -bytes")
+	sources := flag.String("sources", "", "folders whose source files are added; those that are not there are left out")
+	sourceBytes := flag.Int("source-bytes", 1_000_000, "bytes of source files, over all folders")
 	vocabulary := flag.String("vocabulary", "", "write the embedded vocabularies into this folder and end")
 	flag.Parse()
 	var err error
 	if *vocabulary != "" {
 		err = writeVocabularies(*vocabulary)
 	} else {
-		err = run(*encoding, *seed, *size, strings.Split(*kinds, ","), filepath.SplitList(*sources))
+		err = run(*encoding, *seed, *size, strings.Split(*kinds, ","), filepath.SplitList(*sources), *sourceBytes)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "tokens:", err)
@@ -48,7 +49,7 @@ func main() {
 	}
 }
 
-func run(encoding string, seed uint64, size int, kinds, sources []string) error {
+func run(encoding string, seed uint64, size int, kinds, sources []string, sourceBytes int) error {
 	enc, err := load(encoding)
 	if err != nil {
 		return err
@@ -71,7 +72,7 @@ func run(encoding string, seed uint64, size int, kinds, sources []string) error 
 		}
 	}
 	for _, dir := range sources {
-		if err := out.writeSources(dir, size); err != nil {
+		if err := out.writeSources(dir, sourceBytes/len(sources)); err != nil {
 			return err
 		}
 	}
@@ -129,7 +130,10 @@ func (f *frames) write(kind string, doc []byte) error {
 
 // writeSources adds source files under dir, whole up to 64 KB, in the order of their names.
 func (f *frames) writeSources(dir string, size int) error {
-	extensions := []string{".go", ".py", ".js", ".c", ".h", ".s", ".md", ".txt", ".json", ".html", ".vim", ".po"}
+	if _, err := os.Stat(dir); err != nil {
+		return nil
+	}
+	extensions := []string{".go", ".py", ".js", ".c", ".h", ".s", ".md", ".txt", ".json", ".html", ".vim", ".po", ".utf-8"}
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() || !slices.Contains(extensions, filepath.Ext(path)) {
 			return err
