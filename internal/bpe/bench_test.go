@@ -14,7 +14,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
+	"tailgate/internal/rng"
 	"tailgate/internal/textcorpus"
 )
 
@@ -209,7 +211,67 @@ func againstPeer(b *testing.B, e *Encoding, docs [][]byte, size int, peerName, s
 	b.ReportMetric(float64(size)/float64(len(ids)), "B/token")
 	if p != nil {
 		b.ReportMetric(rate(theirs), strings.ToLower(short)+"_MB/s")
-		b.ReportMetric(rate(first)/rate(theirs), "first_x_vs_"+short)
+		b.ReportMetric(rate(first)/rate(theirs), "x_vs_"+short)
 		b.ReportMetric(rate(warm)/rate(theirs), "warm_x_vs_"+short)
+	}
+}
+
+// BenchmarkGiant tokenizes a single piece that no cache helps, of 512 KB and of twice that: x_of_half is how many
+// times as long the long one takes.
+func BenchmarkGiant(b *testing.B) {
+	e, err := loadO200k()
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, c := range []struct{ name, alphabet string }{
+		{"letter", "a"}, {"letters", "etaoinshrdlu"}, {"han", "的一是不了人我在有他"}, {"rule", "="}, {"emoji", "😀"}, {"blank", " "}, {"dna", "ACGT"},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			letters, r := []rune(c.alphabet), rng.New(3, c.name)
+			var long []byte
+			for len(long) < 1<<20 {
+				long = utf8.AppendRune(long, letters[r.IntN(len(letters))])
+			}
+			half := long[:len(long)/2]
+			for !utf8.RuneStart(long[len(half)]) {
+				half = half[:len(half)-1]
+			}
+			enc, ids := e.NewEncoder(), make([]uint32, 0, 1<<20)
+			took := func(text []byte) time.Duration {
+				began := threadTime()
+				ids = enc.Append(ids[:0], text)
+				return threadTime() - began
+			}
+			short, whole := time.Hour, time.Hour
+			b.SetBytes(int64(len(long)))
+			for b.Loop() {
+				short, whole = min(short, took(half), took(half)), min(whole, took(long))
+			}
+			b.ReportMetric(float64(len(long))/1e6/whole.Seconds(), "best_MB/s")
+			b.ReportMetric(whole.Seconds()/short.Seconds(), "x_of_half")
+		})
+	}
+}
+
+func BenchmarkLoad(b *testing.B) {
+	for _, c := range []struct {
+		name string
+		load func() (*Encoding, error)
+	}{{"o200k", O200k}, {"cl100k", Cl100k}} {
+		b.Run(c.name, func(b *testing.B) {
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			best := time.Hour
+			for b.Loop() {
+				began := threadTime()
+				if _, err := c.load(); err != nil {
+					b.Fatal(err)
+				}
+				best = min(best, threadTime()-began)
+			}
+			b.ReportMetric(best.Seconds()*1000, "best_ms")
+		})
 	}
 }
