@@ -77,7 +77,8 @@ func (o *Options) newDecoder(r *reader) decoder {
 // workerDecoder returns the decoder of a worker, and where its pieces are joined: nil when it gives none.
 func (o *Options) workerDecoder() (decoder, *joiner) {
 	if o.Mapping == nil && o.Format == formatAPIM {
-		return (&reader{}).apimPieces, &joiner{open: map[string]*waiting{}}
+		pieces := func() decoder { return (&reader{}).apimPieces }
+		return guarded(pieces, o.beforeDecode, o.Logger), &joiner{open: map[string]*waiting{}}
 	}
 	return o.decoder(), nil
 }

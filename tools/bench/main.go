@@ -40,12 +40,13 @@ type result struct{ ns, mbPerS float64 }
 
 func main() {
 	rows = withBroker(rows)
-	results, ratios, err := parse(io.TeeReader(os.Stdin, os.Stdout))
+	var peers peers
+	results, ratios, err := parse(io.TeeReader(io.TeeReader(os.Stdin, os.Stdout), &peers))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
-	if faults := report(os.Stdout, results) + reportMetrics(os.Stdout, ratios); faults > 0 {
+	if faults := report(os.Stdout, results) + reportMetrics(os.Stdout, ratios) + peers.report(os.Stdout); faults > 0 {
 		fmt.Fprintf(os.Stderr, "bench: %d rows missing or below their floor\n", faults)
 		os.Exit(1)
 	}
