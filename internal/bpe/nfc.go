@@ -38,9 +38,6 @@ type normalizer struct {
 	runes []nfcRune
 }
 
-// maxNFCScratch bounds what a normalizer keeps between texts.
-const maxNFCScratch = 1 << 20
-
 // nfc normalizes valid UTF-8 and returns it: text itself when it is NFC already, else scratch that the next
 // call overwrites.
 func (n *normalizer) nfc(text []byte) []byte {
@@ -48,7 +45,6 @@ func (n *normalizer) nfc(text []byte) []byte {
 	if stable == len(text) {
 		return text
 	}
-	n.release()
 	out := n.out[:0]
 	for {
 		out = append(out, text[:stable]...)
@@ -67,11 +63,11 @@ func (n *normalizer) nfc(text []byte) []byte {
 
 // release zeroes and drops scratch that one great text left behind.
 func (n *normalizer) release() {
-	if cap(n.out) > maxNFCScratch {
+	if cap(n.out) > keepScratch {
 		clear(n.out[:cap(n.out)])
 		n.out = nil
 	}
-	if cap(n.runes) > maxNFCScratch/8 {
+	if cap(n.runes) > keepScratch/8 {
 		clear(n.runes[:cap(n.runes)])
 		n.runes = nil
 	}
