@@ -78,6 +78,20 @@ func (e *Encoder) appendWords(dst []uint32, text []byte) []uint32 {
 				pos += int(n)
 				continue
 			}
+			if end := enc.split(text, pos); end-pos <= 8 {
+				n := uint(end - pos)
+				key := w & (1<<(8*n) - 1)
+				if s := &short[key*mix1>>shift]; s.key == key && s.size == uint32(n) {
+					dst = append(dst, s.id)
+				} else {
+					dst = e.appendPiece(dst, text[pos:end])
+				}
+				pos = end
+			} else {
+				dst = e.appendPiece(dst, text[pos:end])
+				pos = end
+			}
+			continue
 		}
 		end := enc.split(text, pos)
 		dst = e.appendPiece(dst, text[pos:end])

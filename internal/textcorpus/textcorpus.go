@@ -45,7 +45,9 @@ type Source struct {
 
 // New returns a source over a vocabulary, its tokens by id (frequent first).
 func New(seed uint64, tokens [][]byte) *Source {
-	return &Source{r: rng.New(seed, "textcorpus"), words: sortWords(tokens)}
+	w := sortWords(tokens)
+	w.compose(rng.New(seed, "textcorpus", "lexicons"))
+	return &Source{r: rng.New(seed, "textcorpus"), words: w}
 }
 
 // Document appends one document of a kind to dst: 400 to 8,000 bytes, giants 100 to 200 KB. It fails for
@@ -103,6 +105,7 @@ type builder struct {
 	text   []byte
 	limit  int // bytes, about
 	serial int
+	names  []string // identifiers of this document
 }
 
 func (b *builder) full() bool { return len(b.text) >= b.limit }
