@@ -15,9 +15,8 @@ def main():
     while (size := int.from_bytes(stream.read(4), "little")) != 0xFFFFFFFF:
         docs.append(stream.read(size).decode("utf-8", "replace"))
     while stream.readline():
-        tokens, began = 0, time.thread_time()
-        for doc in docs:
-            tokens += len(encode(doc))
+        began = time.thread_time()
+        tokens = sum(map(len, encode(docs)))
         print(time.thread_time() - began, tokens, flush=True)
 
 
