@@ -123,7 +123,7 @@ func (e *Encoder) appendPiece(dst []uint32, piece []byte) []uint32 {
 		return append(dst, id)
 	}
 	line := &e.cache[lineOf(a, b, c)]
-	if int(line.size) == len(piece) && line.key == [3]uint64{a, b, c} {
+	if int(line.size) == len(piece) && line.key[0] == a && line.key[1] == b && line.key[2] == c {
 		return append(dst, line.ids[:line.count]...)
 	}
 	begin := len(dst)

@@ -9,10 +9,14 @@ type greedy struct {
 	trie   *trie
 	pairs  *pairTable
 	prefix []uint32    // longest shorter token that a token begins with, or none
-	halves [][2]uint32 // what a token's last merge joined; a token of one byte has itself twice
+	halves [][2]uint32 // what a token's last merge joined; a token of one byte has itself twice. And isHalf
 	bytes  [256]uint32
 	joints []uint32 // token of each two bytes, or none
 }
+
+// isHalf marks in halves[t][0] that t is the left half of some merge, in halves[t][1] that it is a right one. Most
+// tokens are neither, and the pair table need not be asked.
+const isHalf = 1 << 31
 
 // newGreedy returns nil when the vocabulary is not monotone. merges is nil where every pair whose joint is a token
 // merges; else its joints come in the order of their ids, each greater than its halves. reach says which tokens
@@ -46,6 +50,8 @@ func newGreedy(v *vocab, merges *rankTable) (g *greedy, reach []bool) {
 		}
 		g.pairs.insert(l, r, id)
 		g.halves[id], reach[id] = [2]uint32{l, r}, true
+		g.halves[l][0] |= isHalf
+		g.halves[r][1] |= isHalf
 	}
 	g.finish(v, sorted, reach)
 	if g.trie == nil {
@@ -91,34 +97,31 @@ func (g *greedy) finish(v *vocab, sorted []uint32, reach []bool) {
 // from the last one and looks whether one of lower rank would have crossed the border before.
 func (g *greedy) sideBySide(l, r uint32) bool {
 	limit := none
+	a, b := g.halves[l], g.halves[r]
 	for {
-		if joint := g.pairs.joint(l, r); joint < limit {
+		if a[0]&b[1]&isHalf != 0 && g.pairs.joint(l, r) < limit {
 			return false
 		}
-		if l > r {
-			limit = l
-			l = g.halves[l][1]
-			if l != limit {
-				continue
-			}
-			limit = r + 1
-			r = g.halves[r][0]
-			if r+1 == limit {
-				return true
-			}
-			continue
-		}
-		limit = r + 1
-		r = g.halves[r][0]
-		if r+1 != limit {
-			continue
-		}
-		limit = l
-		l = g.halves[l][1]
-		if l == limit {
+		inner, outer := a[1]&idMask, b[0]&idMask
+		switch {
+		case inner == l && outer == r: // two single bytes
 			return true
+		case outer == r, l > r && inner != l:
+			limit, l = l, inner
+			a = g.halves[l]
+		default:
+			limit, r = r+1, outer
+			b = g.halves[r]
 		}
 	}
+}
+
+// joint returns the token that l and r join to, or none.
+func (g *greedy) joint(l, r uint32) uint32 {
+	if g.halves[l][0]&g.halves[r][1]&isHalf == 0 {
+		return none
+	}
+	return g.pairs.joint(l, r)
 }
 
 // appendGreedy appends the ids of piece.
@@ -126,20 +129,20 @@ func (e *Encoder) appendGreedy(dst []uint32, piece []byte) []uint32 {
 	g, v := e.enc.greedy, e.enc.vocab
 	dead := e.deadBits(len(piece) + 1)
 	base, pos := len(dst), 0
-	token := g.trie.longest(piece)
+	token, size := g.trie.longest(piece)
 	for {
-		end := pos + v.size(token)
+		end := pos + size
 		if dead[end>>6]>>(end&63)&1 == 0 && (len(dst) == base || e.valid(dst[len(dst)-1], token)) {
 			dst = append(dst, token)
 			if end == len(piece) {
 				return dst
 			}
 			pos = end
-			token = g.trie.longest(piece[pos:])
+			token, size = g.trie.longest(piece[pos:])
 			continue
 		}
 		if p := g.prefix[token]; p != none {
-			token = p
+			token, size = p, v.size(p)
 			continue
 		}
 		if len(dst) == base { // plain merging has an answer, so this cannot be
@@ -147,8 +150,9 @@ func (e *Encoder) appendGreedy(dst []uint32, piece []byte) []uint32 {
 		}
 		dead[pos>>6] |= 1 << (pos & 63)
 		token = dst[len(dst)-1]
+		size = v.size(token)
 		dst = dst[:len(dst)-1]
-		pos -= v.size(token)
+		pos -= size
 	}
 }
 

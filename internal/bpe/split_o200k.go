@@ -39,14 +39,27 @@ func splitWord(text []byte, pos int, c uint8, n int) int {
 	// The greedy run of the head; caseless is where its last character that also fits the tail ends.
 	end, caseless := start, -1
 	for end < len(text) {
-		c, n := classAt(text, end)
+		var c uint8
+		m := 1
+		switch b := text[end]; {
+		case b < 0x80:
+			c = classPages[b] & 7
+		case b < 0xE0:
+			c, m = classTwo(b, text[end+1]), 2
+		case caselessLead(b):
+			end += 3
+			caseless = end
+			continue
+		default:
+			c, m = classWide(text, end)
+		}
 		if head>>c&1 == 0 {
 			if c == classLower {
-				return skip(text, end+n, tail)
+				return skip(text, end+m, tail)
 			}
 			break
 		}
-		end += n
+		end += m
 		if c != classUpper {
 			caseless = end
 		}
