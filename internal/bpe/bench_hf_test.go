@@ -91,11 +91,15 @@ func TestHFModels(t *testing.T) {
 					t.Errorf("special token %d is read as %s", id, got)
 				}
 			}
+			if e.greedy == nil {
+				t.Error("merged by rank")
+			} else if wild := e.greedy.wilds; (wild > 0) != (name == "llama3") {
+				t.Errorf("%d tokens are not made of lower ids (T1: Llama 3 alone has some)", wild)
+			} else {
+				t.Logf("%d tokens are not made of lower ids", wild)
+			}
 			if e.Size() < 128_000 {
 				t.Errorf("only %d ids", e.Size())
-			}
-			if greedy := e.greedy != nil; greedy != (name != "llama3") {
-				t.Errorf("merged greedily: %v (T1: Llama 3 alone is not monotone)", greedy)
 			}
 		})
 	}

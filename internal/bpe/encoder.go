@@ -14,6 +14,9 @@ type Encoder struct {
 	heap    minHeap
 	norm    normalizer
 	counted []uint32
+
+	pairText []byte // of settles
+	pairIDs  []uint32
 }
 
 // keepScratch is up to how many bytes a scratch buffer stays with the encoder after a text that needed it.
@@ -171,5 +174,7 @@ func (e *Encoder) Clear() {
 	clear(e.links[:cap(e.links)])
 	clear(e.heap[:cap(e.heap)])
 	clear(e.counted[:cap(e.counted)])
+	clear(e.pairText[:cap(e.pairText)])
+	clear(e.pairIDs[:cap(e.pairIDs)])
 	e.norm.clear()
 }

@@ -122,8 +122,7 @@ func (e *Encoding) fillTables(s spec) error {
 	return nil
 }
 
-// listedMerges indexes a list of merges. ordered tells that their joints come in the order of ids, each greater
-// than its halves.
+// listedMerges indexes a list of merges. ordered tells that their joints come in the order of ids.
 func listedMerges(v *vocab, list [][2]uint32) (t *rankTable, ordered bool, err error) {
 	t, ordered = newRankTable(len(list)), true
 	var both []byte
@@ -141,7 +140,7 @@ func listedMerges(v *vocab, list [][2]uint32) (t *rankTable, ordered bool, err e
 			return nil, false, fmt.Errorf("merge %d is merge %d again", rank, before)
 		}
 		t.insert(m[0], m[1], uint32(rank), joint)
-		ordered = ordered && joint >= last && joint > m[0] && joint > m[1]
+		ordered = ordered && joint >= last
 		last = joint
 	}
 	return t, ordered, nil
