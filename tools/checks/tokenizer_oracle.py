@@ -18,8 +18,8 @@ import sys
 import tempfile
 
 
-def encoder(name):
-    """The function from a list of texts to the list of their ids."""
+def encoder(name, offsets=False):
+    """The function from a list of texts to the list of their ids; offsets as engines have them computed with it."""
     source, _, which = name.partition(":")
     if source == "tiktoken":
         import tiktoken
@@ -36,7 +36,8 @@ def encoder(name):
         if source == "hf":
             spec["added_tokens"], spec["post_processor"] = [], None
         tok = tokenizers.Tokenizer.from_str(json.dumps(spec))
-        return lambda texts: [e.ids for e in tok.encode_batch_fast(texts, add_special_tokens=False)]
+        encode = tok.encode_batch if offsets else tok.encode_batch_fast
+        return lambda texts: [e.ids for e in encode(texts, add_special_tokens=False)]
     sys.exit(f"no oracle {name}")
 
 

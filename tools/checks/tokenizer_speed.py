@@ -12,7 +12,7 @@ from tokenizer_oracle import encoder
 
 
 def main():
-    encode, stream, docs = encoder(sys.argv[1]), sys.stdin.buffer, []
+    encode, stream, docs = encoder(sys.argv[1], offsets=True), sys.stdin.buffer, []
     while (size := int.from_bytes(stream.read(4), "little")) != 0xFFFFFFFF:
         docs.append(stream.read(size).decode("utf-8", "replace"))
     while stream.readline():
