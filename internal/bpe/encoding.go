@@ -182,8 +182,14 @@ func (e *Encoding) reachable() []bool {
 // ID names the vocabulary and its version, as it enters the block chain: "o200k/1", "hf/<12 hex>/1".
 func (e *Encoding) ID() string { return e.id }
 
-// UnicodeVersion is the Unicode version of the class tables that the splitters use.
-func (e *Encoding) UnicodeVersion() string { return unicodeVersion }
+// UnicodeVersion is the Unicode version of the class tables that the splitters use, and that of the normalizer
+// where there is one: "16.0.0", "16.0.0, NFC 9.0.0".
+func (e *Encoding) UnicodeVersion() string {
+	if e.nfc {
+		return unicodeVersion + ", NFC " + nfcVersion
+	}
+	return unicodeVersion
+}
 
 // Size is one more than the greatest id, special tokens included.
 func (e *Encoding) Size() int {

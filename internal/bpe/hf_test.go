@@ -84,6 +84,14 @@ func TestHFIdentity(t *testing.T) {
 	}
 }
 
+func TestHFUnicodeVersion(t *testing.T) {
+	for name, want := range map[string]string{"llama3": "16.0.0", "qwen2": "16.0.0, NFC 9.0.0", "qwen35": "16.0.0, NFC 9.0.0", "deepseek": "16.0.0"} {
+		if got := parseFixture(t, name).UnicodeVersion(); got != want {
+			t.Errorf("%s is %q, want %q", name, got, want)
+		}
+	}
+}
+
 // Special tokens have ids and texts, also those that only decoding knows.
 func TestHFSpecials(t *testing.T) {
 	e := parseFixture(t, "deepseek")

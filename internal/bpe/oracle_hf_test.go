@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"os"
 	"os/exec"
-	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -38,6 +37,11 @@ func TestHFOracle(t *testing.T) {
 	if out, err := exec.Command("go", "build", "-o", tokens, "../../tools/tokens").CombinedOutput(); err != nil {
 		t.Fatalf("building tools/tokens: %v\n%s", err, out)
 	}
+	root, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sources := strings.TrimSpace(string(root)) + "/src"
 	kinds := strings.Join(append(textcorpus.Kinds(), textcorpus.Marks, textcorpus.Mix), ",")
 	share := func(part float64) string { return strconv.Itoa(int(float64(size) * part)) }
 	for _, model := range hfModels {
@@ -45,7 +49,7 @@ func TestHFOracle(t *testing.T) {
 			oracle string
 			args   []string
 		}{
-			"text":     {"hf:", []string{"-bytes", share(0.5), "-kinds", kinds, "-sources", runtime.GOROOT() + "/src"}},
+			"text":     {"hf:", []string{"-bytes", share(0.5), "-kinds", kinds, "-sources", sources}},
 			"specials": {"hf+special:", []string{"-bytes", share(0.05), "-kinds", kinds, "-special", "-seed", "2"}},
 		} {
 			t.Run(model+"/"+name, func(t *testing.T) {
