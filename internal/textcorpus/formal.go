@@ -18,8 +18,8 @@ func (b *builder) identifier() string {
 
 // newIdentifier draws a name in one of the manners of programs.
 func (b *builder) newIdentifier() string {
-	switch b.r.IntN(6) {
-	case 0:
+	switch b.r.IntN(10) {
+	case 0, 5:
 		return b.word() + "_" + b.word()
 	case 1:
 		return b.word() + capital(b.word())

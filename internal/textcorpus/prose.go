@@ -54,7 +54,11 @@ func (b *builder) sentence(n int) {
 		case 7:
 			b.addf(" \"%s %s\"", b.word(), b.word())
 		case 8:
-			b.add(" " + strings.ToUpper(b.word()))
+			if w := b.word(); b.chance(30) {
+				b.add(" " + strings.ToUpper(w))
+			} else {
+				b.add(" " + w)
+			}
 		default:
 			b.add(" " + b.word())
 		}
