@@ -4,7 +4,7 @@ Reads the frames of tools/tokens on stdin and tokenizes each document again:
 
     go run ./tools/tokens -encoding o200k | python tokenizer_oracle.py tiktoken:o200k_base
     go run ./tools/tokens -encoding FILE | python tokenizer_oracle.py hf:FILE
-    go run ./tools/tokens -encoding FILE -special | python tokenizer_oracle.py hf+special:FILE
+    go run ./tools/tokens -encoding FILE -special | python tokenizer_oracle.py hf+special:FILE     (or tiktoken+special:o200k_base)
 
 FILE is a tokenizer.json; with hf: its added tokens are taken out, so that all text is text.
 
@@ -24,11 +24,13 @@ import sys
 def encoder(name, offsets=False):
     """The function from a list of texts to the list of their ids; offsets as engines have them computed with it."""
     source, _, which = name.partition(":")
-    if source == "tiktoken":
+    if source in ("tiktoken", "tiktoken+special"):
         import tiktoken
 
-        encode = tiktoken.get_encoding(which).encode_ordinary
-        return lambda texts: [encode(t) for t in texts]
+        enc = tiktoken.get_encoding(which)
+        if source == "tiktoken":
+            return lambda texts: [enc.encode_ordinary(t) for t in texts]
+        return lambda texts: [enc.encode(t, allowed_special="all") for t in texts]
     if source in ("hf", "hf+special"):
         import tokenizers
 
