@@ -26,10 +26,11 @@ func readModel(name string) (data []byte, path string, err error) {
 	return data, path, err
 }
 
-// BenchmarkHuggingFace times a pass over 1 MB of text against the library tokenizers on one thread, pass by pass.
+// BenchmarkHuggingFace times a pass over 1 MB of text against the library tokenizers on one thread, pass by pass;
+// under TAILGATE_PROVE=full also kinds of text apart.
 func BenchmarkHuggingFace(b *testing.B) {
 	kinds := []string{textcorpus.Mix}
-	if !testing.Short() {
+	if os.Getenv("TAILGATE_PROVE") == "full" {
 		kinds = append(kinds, textcorpus.English, textcorpus.Chinese)
 	}
 	for _, name := range hfModels {
