@@ -23,7 +23,7 @@ import (
 )
 
 // benchBytes is how much text of each kind a pass tokenizes.
-const benchBytes = 2 << 20
+const benchBytes = 3 << 20
 
 func benchDocuments(b *testing.B, kind string) (docs [][]byte, size int) {
 	b.Helper()
@@ -160,7 +160,7 @@ func (b best) sum() (sum time.Duration) {
 }
 
 // leastRounds is how often each document is timed at least.
-const leastRounds = 3
+const leastRounds = 5
 
 // BenchmarkTiktoken times passes over text of each kind against Python's tiktoken on one thread: passes that begin with
 // caches emptied, warm ones, theirs, in turn. The shortest time of each document counts.
