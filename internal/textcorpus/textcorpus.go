@@ -28,10 +28,11 @@ const (
 	Broken     = "bad"   // prose with ill-formed UTF-8
 	Fuzz       = "fuzz"  // random code points, borders of the patterns over-represented
 	Giants     = "giant" // one piece of 100–200 KB
+	Marks      = "marks" // combining marks, jamo, forms that decompose: for vocabularies that normalize
 	Mix        = "mix"   // 40 % English, 20 code, 10 JSON, 15 Chinese, 5 Japanese, 8 others, 2 emoji and digits
 )
 
-// Kinds lists all kinds but Mix.
+// Kinds lists all kinds but Marks and Mix.
 func Kinds() []string {
 	return []string{English, Code, JSON, Chinese, PureHan, Japanese, Others, Emoji, Digits, WhiteSpace, Broken, Fuzz, Giants}
 }
@@ -55,7 +56,7 @@ func New(seed uint64, tokens [][]byte) *Source {
 func (s *Source) Document(dst []byte, kind string) ([]byte, error) {
 	draw, ok := map[string]func(*builder){
 		English: english, Code: code, JSON: jsonText, Chinese: chinese, PureHan: pureHan, Japanese: japanese, Others: others,
-		Emoji: emojiChat, Digits: digits, WhiteSpace: whiteSpace, Broken: broken, Fuzz: fuzz, Giants: giant,
+		Emoji: emojiChat, Digits: digits, WhiteSpace: whiteSpace, Broken: broken, Fuzz: fuzz, Giants: giant, Marks: marks,
 	}[kind]
 	if kind == Mix {
 		return s.Document(dst, s.mixed())

@@ -12,14 +12,14 @@ from tokenizer_oracle import encoder
 
 
 def main():
-    encode, stream, docs = encoder(sys.argv[1]), sys.stdin.buffer, []
+    encode, stream, docs = encoder(sys.argv[1], offsets=True), sys.stdin.buffer, []
     while (size := int.from_bytes(stream.read(4), "little")) != 0xFFFFFFFF:
         docs.append(stream.read(size).decode("utf-8", "replace"))
     while stream.readline():
         tokens, times = 0, []
         for doc in docs:
             began = time.thread_time_ns()
-            tokens += len(encode(doc))
+            tokens += len(encode([doc])[0])
             times.append(time.thread_time_ns() - began)
         print(tokens, *(f"{t / 1e9:.9f}" for t in times), flush=True)
 

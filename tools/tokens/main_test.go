@@ -7,9 +7,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"tailgate/internal/bpe"
+	"tailgate/internal/rng"
 )
 
 // TestOracles compares at least 100 MB of documents of each encoding with Python's tiktoken.
@@ -21,6 +24,24 @@ func TestOracles(t *testing.T) {
 		t.Skip("no python3")
 	}
 	cmd := exec.Command("../checks/tokenizers", "110", "7")
+	out, err := cmd.CombinedOutput()
+	t.Logf("%s", out)
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// TestHFOracles compares 110 MB of documents of each model family with Hugging Face's library.
+func TestHFOracles(t *testing.T) {
+	if os.Getenv("TAILGATE_PROVE") != "full" {
+		t.Skip("runs with TAILGATE_PROVE=full; CI runs a tenth of it")
+	}
+	for _, program := range []string{"python3", "npm"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skipf("no %s", program)
+		}
+	}
+	cmd := exec.Command("../checks/tokenizers_hf", "110", "7")
 	out, err := cmd.CombinedOutput()
 	t.Logf("%s", out)
 	if err != nil {
@@ -47,6 +68,21 @@ func TestFrames(t *testing.T) {
 	}
 	if n := binary.LittleEndian.Uint32(b[19:]); n != 3 || len(b) != 31 {
 		t.Errorf("%d ids, frame of %d bytes", n, len(b))
+	}
+}
+
+func TestSpecialsAreSprinkled(t *testing.T) {
+	f := &frames{specials: []string{"<|a|>", "<|b|>"}, random: rng.New(1, "test")}
+	doc := []byte(strings.Repeat("the café ", 100))
+	out := string(f.withSpecials(doc))
+	if !utf8.ValidString(out) || !strings.Contains(out, "<|a|>") || !strings.Contains(out, "<|b|>") {
+		t.Errorf("got %q", out)
+	}
+	for _, s := range []string{"<|a|>", "<|b|>", "<|a|", "<|b|"} {
+		out = strings.ReplaceAll(out, s, "")
+	}
+	if out != string(doc) {
+		t.Error("the document has changed")
 	}
 }
 
