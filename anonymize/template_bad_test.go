@@ -183,3 +183,21 @@ func TestRenderingsAreCleared(t *testing.T) {
 		}
 	}
 }
+
+func TestAnyByteF8(t *testing.T) {
+	for n := range 40 {
+		text := bytes.Repeat([]byte{0xF7}, n)
+		if anyByteF8(text) {
+			t.Errorf("%d bytes of 0xF7 have one", n)
+		}
+		for i := range n {
+			for _, b := range []byte{0xF8, 0xFB, 0xFF} {
+				text[i] = b
+				if !anyByteF8(text) {
+					t.Errorf("byte %#x at %d of %d is not seen", b, i, n)
+				}
+			}
+			text[i] = 0xF7
+		}
+	}
+}
