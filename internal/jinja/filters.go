@@ -39,6 +39,8 @@ func plainFilter(name string) filter {
 		return first
 	case "float":
 		return toFloat
+	case "indent":
+		return indentFilter
 	case "int":
 		return toInt
 	case "items":
@@ -53,6 +55,10 @@ func plainFilter(name string) filter {
 		return func(in *interp, v Value, a *callArgs) Value { return in.lower(in.show(v, a.line), a.line) }
 	case "map":
 		return mapped
+	case "max":
+		return extreme(1)
+	case "min":
+		return extreme(-1)
 	case "reject":
 		return choose(false, false)
 	case "rejectattr":
@@ -65,8 +71,14 @@ func plainFilter(name string) filter {
 		return choose(true, false)
 	case "selectattr":
 		return choose(true, true)
+	case "sort":
+		return sorted
 	case "string":
 		return func(in *interp, v Value, a *callArgs) Value { return in.show(v, a.line) }
+	case "sum":
+		return sum
+	case "title":
+		return title
 	case "tojson":
 		return toJSON
 	case "trim":

@@ -8,6 +8,7 @@ import (
 // Template is a parsed template.
 type Template struct {
 	body      []node
+	hidden    []string
 	loopsOver map[string]bool // names and attributes that a for statement goes through
 	uses      map[string]bool // names that are read
 }
@@ -35,7 +36,7 @@ func Parse(source string) (*Template, error) {
 	if p.err != nil {
 		return nil, p.err
 	}
-	return &Template{body: body, loopsOver: p.loopsOver, uses: p.uses}, nil
+	return &Template{body: body, hidden: frame(nil, body, nil), loopsOver: p.loopsOver, uses: p.uses}, nil
 }
 
 // LoopsOver tells whether a for statement of the template goes through a variable or an attribute of that name.

@@ -20,7 +20,7 @@ func (p *parser) statement() node {
 		return p.withStatement(t.line)
 	case "generation":
 		p.blockEnd()
-		return &scopeNode{p.until("endgeneration")}
+		return &scopeNode{body: p.until("endgeneration")}
 	case "break", "continue":
 		p.blockEnd()
 		if p.loops == 0 {
