@@ -28,7 +28,7 @@ const keepBytes = 4 << 20
 type Options struct {
 	Tokenizer   string // "" and "chars4" = Chars4, the one there is
 	BlockSize   int    // tokens per block; 0 = DefaultBlockSize
-	Template    string // "" = TemplatePlain, the one there is
+	Template    string // "" = TemplatePlain; see ParseTemplate
 	TenantScope bool   // prompts of two tenants share nothing, whatever their text
 }
 
@@ -38,8 +38,8 @@ func (o Options) Validate() error {
 	if o.Tokenizer != "" && o.Tokenizer != "chars4" && o.Tokenizer != Chars4 {
 		errs = append(errs, fmt.Errorf("tokenizer %q is unknown: chars4 is known", o.Tokenizer))
 	}
-	if o.Template != "" && o.Template != TemplatePlain {
-		errs = append(errs, fmt.Errorf("template %q is unknown: %s is known", o.Template, TemplatePlain))
+	if _, err := ParseTemplate(o.Template); err != nil {
+		errs = append(errs, err)
 	}
 	if o.BlockSize < 0 || o.BlockSize > MaxBlockSize {
 		errs = append(errs, fmt.Errorf("block_size %d must be between 1 and %d", o.BlockSize, MaxBlockSize))
@@ -51,6 +51,7 @@ func (o Options) Validate() error {
 // block.
 type Hasher struct {
 	keys      *Keys
+	template  *Template
 	blockSize int
 	perTenant bool
 	workers   sync.Pool // *worker
@@ -60,7 +61,7 @@ type Hasher struct {
 // worker holds what one prompt needs at a time.
 type worker struct {
 	chain  *BlockChain
-	text   renderer
+	text   Rendering
 	tokens []uint32
 }
 
@@ -72,7 +73,11 @@ func NewHasher(k *Keys, o Options) (*Hasher, error) {
 	if k == nil {
 		return nil, fault.Mark(errors.New("starting the anonymizer: no key"), fault.Key, "make one with `tailgate keys init`")
 	}
-	h := &Hasher{keys: k, blockSize: o.BlockSize, perTenant: o.TenantScope}
+	template, err := ParseTemplate(o.Template)
+	if err != nil {
+		return nil, err
+	}
+	h := &Hasher{keys: k, template: template, blockSize: o.BlockSize, perTenant: o.TenantScope}
 	if h.blockSize == 0 {
 		h.blockSize = DefaultBlockSize
 	}
@@ -102,11 +107,13 @@ func (h *Hasher) Blocks(ids []int64, p *prompt.Prompt) (out []int64, tokens int,
 	}
 	w := h.workers.Get().(*worker)
 	defer h.release(w)
-	w.text.render(p)
-	text := w.text.buf
-	if w.text.gap {
+	if err := h.template.Render(&w.text, p); err != nil {
+		return ids, 0, err
+	}
+	text := w.text.Text
+	if w.text.Gap >= 0 {
 		block := h.blockSize * bytesPerToken
-		text = text[:w.text.shared/block*block]
+		text = text[:w.text.Gap/block*block]
 	}
 	w.tokens = chars4Encode(w.tokens, text)
 	scope := Scope{Model: p.Model, Adapter: p.Adapter, CacheSalt: p.CacheSalt, Tokenizer: Chars4, BlockSize: h.blockSize}
@@ -136,10 +143,10 @@ func checkPrompt(p *prompt.Prompt) error {
 
 // release clears what holds text and returns w to the pool; an unusually large buffer is dropped.
 func (h *Hasher) release(w *worker) {
-	clear(w.text.buf)
+	w.text.Clear()
 	clear(w.tokens)
-	if cap(w.text.buf) > keepBytes {
-		w.text.buf, w.tokens = nil, nil
+	if cap(w.text.Text) > keepBytes {
+		w.text.Text, w.tokens = nil, nil
 	}
 	h.workers.Put(w)
 }

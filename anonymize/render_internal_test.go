@@ -86,6 +86,15 @@ func nextField(data []byte) (marker byte, value, rest []byte) {
 	return marker, value, nil
 }
 
+func mustTemplate(t testing.TB, name string) *Template {
+	t.Helper()
+	tpl, err := ParseTemplate(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tpl
+}
+
 // promptFrom builds a prompt out of arbitrary bytes.
 func promptFrom(seed uint64, data []byte) *prompt.Prompt {
 	r := rng.New(seed, "prompt")
@@ -120,12 +129,14 @@ func promptFrom(seed uint64, data []byte) *prompt.Prompt {
 
 func checkRoundTrip(t *testing.T, p *prompt.Prompt) {
 	t.Helper()
-	var r renderer
-	r.render(p)
-	if r.gap {
+	var r Rendering
+	if err := mustTemplate(t, TemplatePlain).Render(&r, p); err != nil {
+		t.Fatal(err)
+	}
+	if r.Gap >= 0 {
 		t.Fatal("a whole prompt has a gap")
 	}
-	for _, b := range r.buf {
+	for _, b := range r.Text {
 		if b >= firstNoUTF8 {
 			t.Fatalf("byte %#x in a rendering", b)
 		}
@@ -139,7 +150,7 @@ func checkRoundTrip(t *testing.T, p *prompt.Prompt) {
 			}
 		}
 	}
-	got := unrender(t, r.buf)
+	got := unrender(t, r.Text)
 	if plainCompletion(p) && len(p.Messages[0].Parts[0].Text) == 0 {
 		p.Messages = nil // no text and no prompt are the same
 	}
@@ -174,10 +185,10 @@ func TestChars4IsInjective(t *testing.T) {
 		for i := range raw {
 			raw[i] = "\x00\xfd\xfea\x1e}"[r.IntN(6)]
 		}
-		var rend renderer
-		rend.text(raw)
+		var rend Rendering
+		rend.plainText(raw)
 		key := ""
-		for _, tok := range chars4Encode(nil, rend.buf) {
+		for _, tok := range chars4Encode(nil, rend.Text) {
 			key += string([]byte{byte(tok), byte(tok >> 8), byte(tok >> 16), byte(tok >> 24)})
 		}
 		if was, ok := seen[key]; ok && was != string(raw) {
@@ -195,16 +206,16 @@ func TestBuffersAreCleared(t *testing.T) {
 	}
 	w := h.workers.New().(*worker)
 	text := bytes.Repeat([]byte("secret"), 100)
-	w.text.render(&prompt.Prompt{State: schemas.PromptFull, Messages: []prompt.Message{{Parts: []prompt.Part{{Kind: prompt.Text, Text: text}}}}})
-	old := w.text.buf
+	plain{}.render(&w.text, &prompt.Prompt{State: schemas.PromptFull, Messages: []prompt.Message{{Parts: []prompt.Part{{Kind: prompt.Text, Text: text}}}}}, true)
+	old := w.text.Text
 	w.text.room(10 * cap(old))
 	if bytes.Contains(old[:cap(old)], []byte("secret")) {
 		t.Error("growing left text behind")
 	}
-	w.tokens = chars4Encode(w.tokens, w.text.buf)
+	w.tokens = chars4Encode(w.tokens, w.text.Text)
 	w.chain.Start(Scope{})
 	w.chain.Append(nil, w.tokens)
-	buf, tokens, block := w.text.buf, w.tokens, w.chain.buf
+	buf, tokens, block := w.text.Text, w.tokens, w.chain.buf
 	h.release(w)
 	for _, b := range [][]byte{buf[:cap(buf)], block[:cap(block)]} {
 		if bytes.Contains(b, []byte("ret")) {
@@ -229,9 +240,9 @@ func TestLargePrompt(t *testing.T) {
 	if err != nil || tokens != 10<<18+2 || len(ids) != (tokens+15)/16 {
 		t.Errorf("%d ids over %d tokens: %v", len(ids), tokens, err)
 	}
-	w := &worker{chain: newBlockChain(make([]byte, keySize)), text: renderer{buf: make([]byte, keepBytes+1)}}
+	w := &worker{chain: newBlockChain(make([]byte, keySize)), text: Rendering{Text: make([]byte, keepBytes+1)}}
 	h.release(w)
-	if w.text.buf != nil {
+	if w.text.Text != nil {
 		t.Error("a huge buffer was kept")
 	}
 }

@@ -19,6 +19,10 @@ BenchmarkLiteLLMExact/size=4KB-2  1000  900 ns/op  100.00 MB/s
 pkg: tailgate/anonymize
 BenchmarkBlocks/block=16-2    100  100 ns/op  100.00 MB/s
 BenchmarkBlocks/block=512-2   100  100 ns/op  300.00 MB/s
+BenchmarkTemplate/text/copy-2    100  100 ns/op  9000.00 MB/s
+BenchmarkTemplate/text/chatml-2  100  100 ns/op  1500.00 MB/s  6.7 x_vs_copy
+BenchmarkTemplate/tools/chatml-2        100  100 ns/op  600.00 MB/s
+BenchmarkTemplate/tools/jinja_chatml-2  100  100 ns/op   60.00 MB/s
 pkg: tailgate/anonymize/audit
 BenchmarkScan/audit-2      10  100 ns/op  300.00 MB/s
 BenchmarkScan/contains-2   10  100 ns/op    3.00 MB/s
