@@ -159,12 +159,12 @@ func (c *tokenizerConfig) tokens() []string {
 func newJinja(source, toolSource string, c *tokenizerConfig) (*Template, error) {
 	j := &jinjaTemplate{marker: newMarker(c.tokens()), vars: map[string]jinja.Value{}}
 	var err error
-	if j.chat, err = parseJinja(source); err != nil {
+	if j.chat, err = jinjaOf(source); err != nil {
 		return nil, err
 	}
 	j.tools = j.chat
 	if toolSource != "" {
-		if j.tools, err = parseJinja(toolSource); err != nil {
+		if j.tools, err = jinjaOf(toolSource); err != nil {
 			return nil, err
 		}
 	}
@@ -187,7 +187,7 @@ func newJinja(source, toolSource string, c *tokenizerConfig) (*Template, error) 
 	return &Template{id: "jinja/" + hex.EncodeToString(sum.Sum(nil))[:12] + "/1", specials: SpecialsAll, renderer: j}, nil
 }
 
-func parseJinja(source string) (*jinja.Template, error) {
+func jinjaOf(source string) (*jinja.Template, error) {
 	t, err := jinja.Parse(source)
 	if err != nil {
 		return nil, err
