@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"strconv"
+	"strings"
 	"sync"
 
 	"tailgate/internal/fault"
@@ -79,6 +81,21 @@ func (h *Hasher) TokenizerID() string { return h.def.vocab.id }
 
 // TemplateID names the template of the models without a rule.
 func (h *Hasher) TemplateID() string { return h.def.template.ID() }
+
+// ModelsID is a keyed digest of the choices by model, for comparison within an epoch; "" without any.
+func (h *Hasher) ModelsID() string {
+	if len(h.rules) == 0 {
+		return ""
+	}
+	var b []byte
+	for _, s := range h.rules {
+		for _, field := range [...]string{strings.Join(s.match, "\x00"), s.vocab.id, s.template.ID(), strconv.FormatBool(s.all), s.servedAs, s.adapterAfter} {
+			b = binary.LittleEndian.AppendUint32(b, uint32(len(field)))
+			b = append(b, field...)
+		}
+	}
+	return h.Token(KindModel, b)
+}
 
 // Settings lists how prompts become tokens: the default first, then the rules of Options.Models in their order.
 func (h *Hasher) Settings() []Setting {
