@@ -1,8 +1,6 @@
 package bpe
 
-import "unicode"
-
-// Classes of code points that the splitters tell apart.
+// Classes of code points that the splitters tell apart, as tools/checks/unicode_classes.py numbers them.
 const (
 	classOther = iota
 	classUpper // Lu, Lt
@@ -14,24 +12,69 @@ const (
 	classBreak // CR, LF
 )
 
-const unicodeVersion = unicode.Version
+// Sets of classes, as bits.
+const (
+	setLetter = 1<<classUpper | 1<<classCased | 1<<classLower
+	setPunct  = 1<<classOther | 1<<classMark // [^\s\p{L}\p{N}]
+	setSpace  = 1<<classSpace | 1<<classBreak
+	setPrefix = 1<<classOther | 1<<classMark | 1<<classSpace // [^\r\n\p{L}\p{N}]
+)
 
+// classOf returns the class of a code point.
 func classOf(r rune) uint8 {
-	switch {
-	case r == '\r' || r == '\n':
-		return classBreak
-	case unicode.Is(unicode.White_Space, r):
-		return classSpace
-	case unicode.In(r, unicode.Lu, unicode.Lt):
-		return classUpper
-	case unicode.Is(unicode.Ll, r):
-		return classLower
-	case unicode.In(r, unicode.Lm, unicode.Lo):
-		return classCased
-	case unicode.Is(unicode.M, r):
-		return classMark
-	case unicode.Is(unicode.N, r):
-		return classDigit
+	return classPages[int(classIndex[r>>8])<<8|int(r&0xff)] & 7
+}
+
+// classAt returns the class and length of the code point at pos of valid UTF-8; length 0 at the end.
+func classAt(text []byte, pos int) (class uint8, size int) {
+	if pos >= len(text) {
+		return classOther, 0
 	}
-	return classOther
+	if b := text[pos]; b < 0x80 {
+		return classPages[b] & 7, 1
+	}
+	return classWide(text, pos)
+}
+
+// classWide is classAt for code points of more than one byte.
+func classWide(text []byte, pos int) (class uint8, size int) {
+	b, r := text[pos], rune(0)
+	switch {
+	case b < 0xE0:
+		r, size = rune(b&0x1F)<<6|rune(text[pos+1]&0x3F), 2
+	case b < 0xF0:
+		if caselessLead(b) {
+			return classCased, 3
+		}
+		r, size = rune(b&0x0F)<<12|rune(text[pos+1]&0x3F)<<6|rune(text[pos+2]&0x3F), 3
+	default:
+		r, size = rune(b&7)<<18|rune(text[pos+1]&0x3F)<<12|rune(text[pos+2]&0x3F)<<6|rune(text[pos+3]&0x3F), 4
+	}
+	return classOf(r), size
+}
+
+// caselessLead tells that every code point that begins with b is a letter without case: U+5000–U+9FFF (Han)
+// and U+B000–U+CFFF (Hangul).
+func caselessLead(b byte) bool {
+	return b-0xE5 <= 0xE9-0xE5 || b-0xEB <= 0xEC-0xEB
+}
+
+// skip returns the end of the run of classes in set that begins at pos.
+func skip(text []byte, pos int, set uint8) int {
+	for pos < len(text) {
+		b := text[pos]
+		if b < 0x80 {
+			if set>>(classPages[b]&7)&1 == 0 {
+				break
+			}
+			pos++
+			continue
+		}
+		c, n := classWide(text, pos)
+		if set>>c&1 == 0 {
+			break
+		}
+		pos += n
+	}
+	return pos
 }

@@ -1,70 +1,144 @@
 package bpe
 
-// Encoder tokenizes for one worker: it has bounded caches (at most 4 MB) and scratch. It is not safe for
+import "encoding/binary"
+
+// Encoder tokenizes for one worker: it has bounded caches (less than 4 MB) and scratch. It is not safe for
 // concurrent use. What it holds is text: Clear it before it is left to the collector.
 type Encoder struct {
 	enc     *Encoding
+	cache   []cacheLine
+	memo    []uint64 // answers of sideBySide: pair key + 1, and one bit
+	dead    []uint64
 	scratch []byte
-	merge   []uint32
+	links   []link
+	heap    minHeap
 }
 
+// keepScratch is up to how many bytes a scratch buffer stays with the encoder after a text that needed it.
+const keepScratch = 256 << 10
+
 // NewEncoder returns an encoder with empty caches.
-func (e *Encoding) NewEncoder() *Encoder { return &Encoder{enc: e} }
+func (e *Encoding) NewEncoder() *Encoder {
+	return &Encoder{enc: e, cache: make([]cacheLine, 1<<cacheBits), memo: make([]uint64, 1<<memoBits)}
+}
 
 // Append appends the ids of text to dst. All of text is text: a special token's own text gets the ids of its
 // letters (encode_ordinary of tiktoken). Ill-formed UTF-8 is read as Python's decode(errors="replace") does.
 func (e *Encoder) Append(dst []uint32, text []byte) []uint32 {
 	text = e.repair(text)
+	if e.enc.words {
+		dst = e.appendWords(dst, text)
+	} else {
+		for pos := 0; pos < len(text); {
+			end := e.enc.split(text, pos)
+			dst = e.appendPiece(dst, text[pos:end])
+			pos = end
+		}
+	}
+	e.trim()
+	return dst
+}
+
+// appendWords takes words of ASCII by asciiWord and asks the splitter for the rest.
+func (e *Encoder) appendWords(dst []uint32, text []byte) []uint32 {
+	enc, v, role := e.enc, e.enc.vocab, &e.enc.role
+	short, shift := v.short, v.shortShift
 	for pos := 0; pos < len(text); {
-		end := e.enc.split(text, pos)
+		if pos+8 <= len(text) {
+			w := binary.LittleEndian.Uint64(text[pos:])
+			switch n := asciiWord(w, role); n {
+			case 0:
+			case 8:
+				if end := longWord(text, pos, role); end > 0 {
+					dst = e.appendPiece(dst, text[pos:end])
+					pos = end
+					continue
+				}
+			default:
+				key := w & (1<<(8*n) - 1)
+				if s := &short[key*mix1>>shift]; s.key == key && s.size == uint32(n) {
+					dst = append(dst, s.id)
+				} else {
+					dst = e.appendPiece(dst, text[pos:pos+int(n)])
+				}
+				pos += int(n)
+				continue
+			}
+		}
+		end := enc.split(text, pos)
 		dst = e.appendPiece(dst, text[pos:end])
 		pos = end
 	}
 	return dst
 }
 
-// Clear zeroes caches and scratch: they hold text.
-func (e *Encoder) Clear() {
-	clear(e.scratch[:cap(e.scratch)])
-	clear(e.merge[:cap(e.merge)])
-	e.scratch, e.merge = e.scratch[:0], e.merge[:0]
-}
-
+// appendPiece appends the ids of one piece: a token, else from the cache, else merged.
 func (e *Encoder) appendPiece(dst []uint32, piece []byte) []uint32 {
-	if e.enc.whole {
-		if id, ok := e.enc.ranks[string(piece)]; ok {
+	if len(piece) > cacheBytes {
+		if id, ok := e.enc.vocab.findLong(piece); ok {
 			return append(dst, id)
 		}
+		return e.mergePiece(dst, piece)
 	}
-	return e.mergeByRank(dst, piece)
+	a, b, c := key3(piece)
+	var id uint32
+	var ok bool
+	switch n := len(piece); {
+	case n <= 8:
+		id, ok = e.enc.vocab.findShort(a, uint32(n))
+	case n <= 16:
+		id, ok = e.enc.vocab.findMiddle(a, b, uint32(n))
+	default:
+		id, ok = e.enc.vocab.findLong(piece)
+	}
+	if ok {
+		return append(dst, id)
+	}
+	line := &e.cache[lineOf(a, b, c)]
+	if int(line.size) == len(piece) && line.key == [3]uint64{a, b, c} {
+		return append(dst, line.ids[:line.count]...)
+	}
+	begin := len(dst)
+	dst = e.mergePiece(dst, piece)
+	if len(dst)-begin <= cacheIDs {
+		line.put(a, b, c, len(piece), dst[begin:])
+	}
+	return dst
 }
 
-// mergeByRank is byte-pair encoding by its definition: join the leftmost pair of lowest rank until none is left.
-func (e *Encoder) mergeByRank(dst []uint32, piece []byte) []uint32 {
-	ids := e.merge[:0]
-	for i := range piece {
-		ids = append(ids, e.enc.ranks[string(piece[i:i+1])])
+// mergePiece merges a piece that is no token by the fastest way that is right for the vocabulary.
+func (e *Encoder) mergePiece(dst []uint32, piece []byte) []uint32 {
+	switch {
+	case e.enc.greedy == nil:
+		return e.appendByRank(dst, piece)
+	case len(piece) <= shortPiece:
+		return e.appendShort(dst, piece)
 	}
-	for len(ids) > 1 {
-		best, at, joint := ^uint32(0), -1, uint32(0)
-		for i, pos := 0, 0; i+1 < len(ids); i++ {
-			a, b := e.enc.tokens[ids[i]], e.enc.tokens[ids[i+1]]
-			id, ok := e.enc.ranks[string(piece[pos:pos+len(a)+len(b)])]
-			rank := id
-			if ok && e.enc.pairs != nil {
-				rank, ok = e.enc.pairs[[2]uint32{ids[i], ids[i+1]}]
-			}
-			if ok && rank < best {
-				best, at, joint = rank, i, id
-			}
-			pos += len(a)
-		}
-		if at < 0 {
-			break
-		}
-		ids[at] = joint
-		ids = append(ids[:at+1], ids[at+2:]...)
+	return e.appendGreedy(dst, piece)
+}
+
+// trim lets go of scratch that an unusual text made large, zeroed.
+func (e *Encoder) trim() {
+	if cap(e.scratch) > keepScratch {
+		clear(e.scratch[:cap(e.scratch)])
+		e.scratch = nil
 	}
-	e.merge = ids
-	return append(dst, ids...)
+	if cap(e.dead)*8 > keepScratch {
+		e.dead = nil // positions only
+	}
+	if cap(e.links)*20 > keepScratch {
+		clear(e.links[:cap(e.links)])
+		clear(e.heap[:cap(e.heap)])
+		e.links, e.heap = nil, nil
+	}
+}
+
+// Clear zeroes caches and scratch: they hold text.
+func (e *Encoder) Clear() {
+	clear(e.cache)
+	clear(e.memo)
+	clear(e.dead[:cap(e.dead)])
+	clear(e.scratch[:cap(e.scratch)])
+	clear(e.links[:cap(e.links)])
+	clear(e.heap[:cap(e.heap)])
 }

@@ -9,19 +9,26 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 )
 
-// maxTokens bounds the ids of a vocabulary: tables pack two ids and a result into 63 bits.
-const maxTokens = 1 << 21
+// maxTokens bounds the ids of a vocabulary: tables pack two ids and their joint into 63 bits.
+const maxTokens = 1<<idBits - 1
+
+// maxTokenBytes bounds one token: the trie is built by recursion over its bytes.
+const maxTokenBytes = 4096
 
 // Encoding is an immutable vocabulary with its splitter and special tokens; safe for concurrent use.
 type Encoding struct {
 	id       string
-	tokens   [][]byte // by id; nil is a hole
-	ranks    map[string]uint32
-	pairs    map[[2]uint32]uint32 // rank of a listed merge; nil when any pair whose joint is a token may merge
+	vocab    *vocab // what the look-up of a whole piece may find; its arena has every token
 	whole    bool
+	bytes    [256]uint32
+	greedy   *greedy    // nil when the vocabulary is not monotone
+	merges   *rankTable // nil where greedy is not: there the id of a joint is its rank
 	split    splitFunc
+	words    bool
+	role     [256]uint8
 	nfc      bool
 	specials []special // sorted by text
 }
@@ -43,6 +50,7 @@ type spec struct {
 	merges   [][2]uint32 // ids of the two halves in order of rank (Hugging Face); nil: every pair whose joint is a token, by its id (tiktoken)
 	whole    bool        // a piece that is a token is that token, reachable by merges or not (tiktoken, ignore_merges)
 	split    splitFunc
+	words    bool // split takes [ASCII, no letter, digit, line break or apostrophe]?[A-Z]?[a-z]* before the next such byte, digit or line break as one piece
 	nfc      bool // texts are normalized to NFC before splitting
 	specials []special
 }
@@ -50,46 +58,16 @@ type spec struct {
 // newEncoding builds the tables of s. It fails when a byte has no token, when a merge has no joint token, and
 // when a token or special text stands for two ids.
 func newEncoding(s spec) (*Encoding, error) {
-	if len(s.tokens) > maxTokens {
-		return nil, fmt.Errorf("building a vocabulary: %d ids, more than %d", len(s.tokens), maxTokens)
+	e := &Encoding{id: s.id, whole: s.whole, split: s.split, words: s.words, role: wordRole(), nfc: s.nfc}
+	if err := checkTokens(s.tokens); err != nil {
+		return nil, fmt.Errorf("building a vocabulary: %w", err)
 	}
-	e := &Encoding{id: s.id, tokens: s.tokens, whole: s.whole, split: s.split, nfc: s.nfc}
-	e.ranks = make(map[string]uint32, len(s.tokens))
-	for id, token := range s.tokens {
-		if token == nil {
-			continue
-		}
-		if other, ok := e.ranks[string(token)]; ok {
-			return nil, fmt.Errorf("building a vocabulary: ids %d and %d are the same token", other, id)
-		}
-		e.ranks[string(token)] = uint32(id)
-	}
-	for b := range 256 {
-		if _, ok := e.ranks[string([]byte{byte(b)})]; !ok {
-			return nil, fmt.Errorf("building a vocabulary: byte 0x%02x has no token", b)
-		}
-	}
-	if s.merges != nil {
-		e.pairs = make(map[[2]uint32]uint32, len(s.merges))
-		for rank, m := range s.merges {
-			if int(m[0]) >= len(s.tokens) || int(m[1]) >= len(s.tokens) {
-				return nil, fmt.Errorf("building a vocabulary: merge %d names an id that is not there", rank)
-			}
-			if _, ok := e.ranks[string(s.tokens[m[0]])+string(s.tokens[m[1]])]; !ok {
-				return nil, fmt.Errorf("building a vocabulary: merge %d has no joint token", rank)
-			}
-			if _, ok := e.pairs[m]; !ok {
-				e.pairs[m] = uint32(rank)
-			}
-		}
+	e.vocab = newVocab(s.tokens)
+	if err := e.fillTables(s); err != nil {
+		return nil, fmt.Errorf("building a vocabulary: %w", err)
 	}
 	e.specials = slices.Clone(s.specials)
-	slices.SortFunc(e.specials, func(a, b special) int {
-		if a.text < b.text {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(e.specials, func(a, b special) int { return strings.Compare(a.text, b.text) })
 	for i, sp := range e.specials {
 		if sp.text == "" {
 			return nil, errors.New("building a vocabulary: a special token without text")
@@ -101,6 +79,114 @@ func newEncoding(s spec) (*Encoding, error) {
 	return e, nil
 }
 
+func checkTokens(tokens [][]byte) error {
+	if len(tokens) > maxTokens {
+		return fmt.Errorf("%d ids, more than %d", len(tokens), maxTokens)
+	}
+	for id, t := range tokens {
+		if len(t) > maxTokenBytes {
+			return fmt.Errorf("token %d has %d bytes, more than %d", id, len(t), maxTokenBytes)
+		}
+	}
+	return nil
+}
+
+// fillTables chooses the way of merging and builds what it needs.
+func (e *Encoding) fillTables(s spec) error {
+	if a, b, same := e.vocab.twins(); same {
+		return fmt.Errorf("ids %d and %d are the same token", a, b)
+	}
+	for b := range e.bytes {
+		id, ok := e.vocab.find([]byte{byte(b)})
+		if !ok {
+			return fmt.Errorf("byte 0x%02x has no token", b)
+		}
+		e.bytes[b] = id
+	}
+	ordered := true
+	if s.merges != nil {
+		var err error
+		if e.merges, ordered, err = listedMerges(e.vocab, s.merges); err != nil {
+			return err
+		}
+	}
+	var reach []bool
+	if ordered {
+		e.greedy, reach = newGreedy(e.vocab, e.merges)
+	}
+	switch {
+	case e.greedy != nil:
+		e.merges = nil
+	case s.merges == nil:
+		e.merges = everyMerge(e.vocab)
+	}
+	if s.whole {
+		return nil
+	}
+	if reach == nil {
+		reach = e.reachable()
+	}
+	if slices.Contains(reach, false) {
+		e.vocab.index(func(id int) bool { return reach[id] })
+	}
+	return nil
+}
+
+// listedMerges indexes a list of merges. ordered tells that their joints come in the order of ids, each greater
+// than its halves.
+func listedMerges(v *vocab, list [][2]uint32) (t *rankTable, ordered bool, err error) {
+	t, ordered = newRankTable(len(list)), true
+	var both []byte
+	last := uint32(0)
+	for rank, m := range list {
+		if int(m[0]) >= len(v.offsets)-1 || int(m[1]) >= len(v.offsets)-1 {
+			return nil, false, fmt.Errorf("merge %d names an id that is not there", rank)
+		}
+		both = append(append(both[:0], v.token(m[0])...), v.token(m[1])...)
+		joint, ok := v.find(both)
+		if !ok || v.size(m[0]) == 0 || v.size(m[1]) == 0 {
+			return nil, false, fmt.Errorf("merge %d has no joint token", rank)
+		}
+		t.insert(m[0], m[1], uint32(rank), joint)
+		ordered = ordered && joint >= last && joint > m[0] && joint > m[1]
+		last = joint
+	}
+	return t, ordered, nil
+}
+
+// everyMerge indexes each pair of tokens whose joint is a token, by the joint's id.
+func everyMerge(v *vocab) *rankTable {
+	var found [][3]uint32
+	for id := range uint32(len(v.offsets) - 1) {
+		t := v.token(id)
+		for i := 1; i < len(t); i++ {
+			if l, ok := v.find(t[:i]); ok {
+				if r, ok := v.find(t[i:]); ok {
+					found = append(found, [3]uint32{l, r, id})
+				}
+			}
+		}
+	}
+	table := newRankTable(len(found))
+	for _, f := range found {
+		table.insert(f[0], f[1], f[2], f[2])
+	}
+	return table
+}
+
+// reachable tells which tokens merging by rank makes of their own bytes.
+func (e *Encoding) reachable() []bool {
+	enc, ids := e.NewEncoder(), []uint32(nil)
+	reach := make([]bool, len(e.vocab.offsets)-1)
+	for id := range reach {
+		if t := e.vocab.token(uint32(id)); len(t) > 0 {
+			ids = enc.appendByRank(ids[:0], t)
+			reach[id] = len(ids) == 1
+		}
+	}
+	return reach
+}
+
 // ID names the vocabulary and its version, as it enters the block chain: "o200k/1", "hf/<12 hex>/1".
 func (e *Encoding) ID() string { return e.id }
 
@@ -109,7 +195,7 @@ func (e *Encoding) UnicodeVersion() string { return unicodeVersion }
 
 // Size is one more than the greatest id, special tokens included.
 func (e *Encoding) Size() int {
-	n := len(e.tokens)
+	n := len(e.vocab.offsets) - 1
 	for _, s := range e.specials {
 		n = max(n, int(s.id)+1)
 	}
@@ -119,15 +205,12 @@ func (e *Encoding) Size() int {
 // Decode appends the bytes of ids to dst. An id that is not in the vocabulary appends nothing.
 func (e *Encoding) Decode(dst []byte, ids []uint32) []byte {
 	for _, id := range ids {
-		if int(id) < len(e.tokens) && e.tokens[id] != nil {
-			dst = append(dst, e.tokens[id]...)
+		if int(id) < len(e.vocab.offsets)-1 && e.vocab.size(id) > 0 {
+			dst = append(dst, e.vocab.token(id)...)
 			continue
 		}
-		for _, s := range e.specials {
-			if s.id == id {
-				dst = append(dst, s.text...)
-				break
-			}
+		if i := slices.IndexFunc(e.specials, func(s special) bool { return s.id == id }); i >= 0 {
+			dst = append(dst, e.specials[i].text...)
 		}
 	}
 	return dst

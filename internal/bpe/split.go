@@ -1,36 +1,5 @@
 package bpe
 
-import "unicode/utf8"
-
-// Sets of classes, as bits.
-const (
-	setLetter = 1<<classUpper | 1<<classCased | 1<<classLower
-	setPunct  = 1<<classOther | 1<<classMark // [^\s\p{L}\p{N}]
-	setSpace  = 1<<classSpace | 1<<classBreak
-	setPrefix = 1<<classOther | 1<<classMark | 1<<classSpace // [^\r\n\p{L}\p{N}]
-)
-
-// classAt returns the class and length of the code point at pos of valid UTF-8; length 0 at the end.
-func classAt(text []byte, pos int) (class uint8, size int) {
-	if pos >= len(text) {
-		return classOther, 0
-	}
-	r, n := utf8.DecodeRune(text[pos:])
-	return classOf(r), n
-}
-
-// skip returns the end of the run of classes in set that begins at pos.
-func skip(text []byte, pos int, set uint8) int {
-	for pos < len(text) {
-		c, n := classAt(text, pos)
-		if set>>c&1 == 0 {
-			break
-		}
-		pos += n
-	}
-	return pos
-}
-
 // splitDigits returns the end of a run of at most most digits at pos.
 func splitDigits(text []byte, pos, most int) int {
 	for ; most > 0; most-- {
@@ -85,7 +54,7 @@ func contraction(text []byte, pos int) int {
 			return 3
 		}
 	}
-	if text[pos+1] == 0xC5 && text[pos+2] == 0xBF { // U+017F
+	if text[pos+1] == 0xC5 && text[pos+2] == 0xBF {
 		return 3
 	}
 	return 0

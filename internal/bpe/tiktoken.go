@@ -15,6 +15,7 @@ func O200k() (*Encoding, error) {
 	return embedded("o200k_base.tiktoken", spec{
 		id:       "o200k/1",
 		split:    splitO200k,
+		words:    true,
 		specials: []special{{"<|endoftext|>", 199999}, {"<|endofprompt|>", 200018}},
 	})
 }
@@ -24,6 +25,7 @@ func Cl100k() (*Encoding, error) {
 	return embedded("cl100k_base.tiktoken", spec{
 		id:    "cl100k/1",
 		split: splitCl100k,
+		words: true,
 		specials: []special{{"<|endoftext|>", 100257}, {"<|fim_prefix|>", 100258}, {"<|fim_middle|>", 100259},
 			{"<|fim_suffix|>", 100260}, {"<|endofprompt|>", 100276}},
 	})

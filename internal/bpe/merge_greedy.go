@@ -1,0 +1,178 @@
+package bpe
+
+// greedy is what the checked greedy encoder needs beside the vocabulary. It takes the longest token that fits
+// where plain merging could leave it beside the one before, and steps back where nothing does: the result is
+// that of merging by rank, in time linear in the piece (H. van Antwerpen, A. Neubeck, "So many tokens, so little
+// time: introducing a faster, more flexible byte-pair tokenizer", 2024). It holds only for monotone vocabularies: the last
+// merge of each token joins two of lower id.
+type greedy struct {
+	trie   *trie
+	pairs  *pairTable
+	prefix []uint32    // longest shorter token that a token begins with, or none
+	halves [][2]uint32 // what a token's last merge joined; a token of one byte has itself twice
+	bytes  [256]uint32
+	joints []uint32 // token of each two bytes, or none
+}
+
+// newGreedy returns nil when the vocabulary is not monotone. merges is nil where every pair whose joint is a token
+// merges; else its joints come in the order of their ids, each greater than its halves. reach says which tokens
+// merging can make.
+func newGreedy(v *vocab, merges *rankTable) (g *greedy, reach []bool) {
+	n := len(v.offsets) - 1
+	sorted := sortTokens(v)
+	g = &greedy{prefix: prefixes(v, sorted), halves: make([][2]uint32, n), pairs: newPairTable(n)}
+	reach = make([]bool, n)
+	highest := uint32(0)
+	for b := range 256 {
+		id, _ := v.find([]byte{byte(b)})
+		g.bytes[b], g.halves[id], reach[id] = id, [2]uint32{id, id}, true
+		highest = max(highest, id)
+	}
+	for id := range uint32(n) {
+		size := v.size(id)
+		if size < 2 {
+			continue
+		}
+		l, r, ok := g.lastMerge(v, id, reach)
+		if ok && merges != nil {
+			_, joint := merges.find(l, r)
+			ok = joint == id
+		}
+		if !ok && merges == nil || id < highest {
+			return nil, nil
+		}
+		if !ok {
+			continue
+		}
+		g.pairs.insert(l, r, id)
+		g.halves[id], reach[id] = [2]uint32{l, r}, true
+	}
+	g.finish(v, sorted, reach)
+	if g.trie == nil {
+		return nil, nil
+	}
+	return g, reach
+}
+
+// lastMerge returns the two tokens of lower id that plain merging leaves in place of token id just before it.
+func (g *greedy) lastMerge(v *vocab, id uint32, reach []bool) (l, r uint32, ok bool) {
+	t := v.token(id)
+	for l = g.prefix[id]; l != none; l = g.prefix[l] {
+		if l >= id || !reach[l] {
+			continue
+		}
+		r, found := v.find(t[v.size(l):])
+		if found && r < id && reach[r] && g.sideBySide(l, r) {
+			return l, r, true
+		}
+	}
+	return 0, 0, false
+}
+
+// finish leaves tokens that no merge makes out of the prefixes and the trie, and fills joints.
+func (g *greedy) finish(v *vocab, sorted []uint32, reach []bool) {
+	kept := sorted[:0]
+	for _, id := range sorted {
+		for p := g.prefix[id]; p != none && !reach[p]; p = g.prefix[p] {
+			g.prefix[id] = g.prefix[p]
+		}
+		if reach[id] {
+			kept = append(kept, id)
+		}
+	}
+	g.trie = newTrie(v, kept)
+	g.joints = make([]uint32, 1<<16)
+	for i := range g.joints {
+		g.joints[i] = g.pairs.joint(g.bytes[i>>8], g.bytes[i&0xff])
+	}
+}
+
+// sideBySide tells whether plain merging of the bytes of both tokens ends with l and r: it undoes their merges
+// from the last one and looks whether one of lower rank would have crossed the border before.
+func (g *greedy) sideBySide(l, r uint32) bool {
+	limit := none
+	for {
+		if joint := g.pairs.joint(l, r); joint < limit {
+			return false
+		}
+		if l > r {
+			limit = l
+			l = g.halves[l][1]
+			if l != limit {
+				continue
+			}
+			limit = r + 1
+			r = g.halves[r][0]
+			if r+1 == limit {
+				return true
+			}
+			continue
+		}
+		limit = r + 1
+		r = g.halves[r][0]
+		if r+1 != limit {
+			continue
+		}
+		limit = l
+		l = g.halves[l][1]
+		if l == limit {
+			return true
+		}
+	}
+}
+
+// appendGreedy appends the ids of piece.
+func (e *Encoder) appendGreedy(dst []uint32, piece []byte) []uint32 {
+	g, v := e.enc.greedy, e.enc.vocab
+	dead := e.deadBits(len(piece) + 1)
+	base, pos := len(dst), 0
+	token := g.trie.longest(piece)
+	for {
+		end := pos + v.size(token)
+		if dead[end>>6]>>(end&63)&1 == 0 && (len(dst) == base || e.valid(dst[len(dst)-1], token)) {
+			dst = append(dst, token)
+			if end == len(piece) {
+				return dst
+			}
+			pos = end
+			token = g.trie.longest(piece[pos:])
+			continue
+		}
+		if p := g.prefix[token]; p != none {
+			token = p
+			continue
+		}
+		if len(dst) == base { // plain merging has an answer, so this cannot be
+			return e.appendByRank(dst, piece)
+		}
+		dead[pos>>6] |= 1 << (pos & 63)
+		token = dst[len(dst)-1]
+		dst = dst[:len(dst)-1]
+		pos -= v.size(token)
+	}
+}
+
+// valid is sideBySide behind a memo.
+func (e *Encoder) valid(l, r uint32) bool {
+	k := pairKey(l, r)
+	slot := &e.memo[k*mix1>>(64-memoBits)]
+	if *slot>>1 == k+1 {
+		return *slot&1 != 0
+	}
+	ok := e.enc.greedy.sideBySide(l, r)
+	*slot = (k + 1) << 1
+	if ok {
+		*slot |= 1
+	}
+	return ok
+}
+
+func (e *Encoder) deadBits(n int) []uint64 {
+	words := (n + 63) / 64
+	if cap(e.dead) < words {
+		e.dead = make([]uint64, words, words+words/2)
+	}
+	dead := e.dead[:words]
+	clear(dead)
+	return dead
+}
