@@ -12,6 +12,8 @@ type Encoder struct {
 	scratch []byte
 	links   []link
 	heap    minHeap
+	norm    normalizer
+	counted []uint32
 }
 
 // keepScratch is up to how many bytes a scratch buffer stays with the encoder after a text that needed it.
@@ -25,17 +27,29 @@ func (e *Encoding) NewEncoder() *Encoder {
 // Append appends the ids of text to dst. All of text is text: a special token's own text gets the ids of its
 // letters (encode_ordinary of tiktoken). Ill-formed UTF-8 is read as Python's decode(errors="replace") does.
 func (e *Encoder) Append(dst []uint32, text []byte) []uint32 {
-	text = e.repair(text)
-	if e.enc.words {
-		dst = e.appendWords(dst, text)
-	} else {
-		for pos := 0; pos < len(text); {
-			end := e.enc.split(text, pos)
-			dst = e.appendPiece(dst, text[pos:end])
-			pos = end
-		}
-	}
+	dst = e.appendText(dst, e.normalize(e.repair(text)))
 	e.trim()
+	return dst
+}
+
+// normalize returns text as the vocabulary wants it before splitting.
+func (e *Encoder) normalize(text []byte) []byte {
+	if e.enc.nfc {
+		return e.norm.nfc(text)
+	}
+	return text
+}
+
+// appendText appends the ids of text that is well-formed and normalized.
+func (e *Encoder) appendText(dst []uint32, text []byte) []uint32 {
+	if e.enc.words {
+		return e.appendWords(dst, text)
+	}
+	for pos := 0; pos < len(text); {
+		end := e.enc.split(text, pos)
+		dst = e.appendPiece(dst, text[pos:end])
+		pos = end
+	}
 	return dst
 }
 
@@ -119,6 +133,7 @@ func (e *Encoder) mergePiece(dst []uint32, piece []byte) []uint32 {
 
 // trim lets go of scratch that an unusual text made large, zeroed.
 func (e *Encoder) trim() {
+	e.norm.release()
 	if cap(e.scratch) > keepScratch {
 		clear(e.scratch[:cap(e.scratch)])
 		e.scratch = nil
@@ -141,4 +156,6 @@ func (e *Encoder) Clear() {
 	clear(e.scratch[:cap(e.scratch)])
 	clear(e.links[:cap(e.links)])
 	clear(e.heap[:cap(e.heap)])
+	clear(e.counted[:cap(e.counted)])
+	e.norm.clear()
 }

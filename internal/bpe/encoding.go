@@ -6,10 +6,8 @@
 package bpe
 
 import (
-	"errors"
 	"fmt"
 	"slices"
-	"strings"
 )
 
 // maxTokens bounds the ids of a vocabulary: tables pack two ids and their joint into 63 bits.
@@ -31,12 +29,9 @@ type Encoding struct {
 	role     [256]uint8
 	nfc      bool
 	specials []special // sorted by text
-}
 
-// special is a token that stands for itself in a rendered prompt and never takes part in merges.
-type special struct {
-	text string
-	id   uint32
+	raw, normalized *matcher          // of specials; nil when there are none of that rule
+	texts           map[uint32]string // of ids that no text leads to by merging
 }
 
 // splitFunc returns the end of the piece that begins at pos. text is valid UTF-8, pos < len(text), and the
@@ -53,6 +48,8 @@ type spec struct {
 	words    bool // split takes [ASCII, no letter, digit, line break or apostrophe]?[A-Z]?[a-z]* before the next such byte, digit or line break as one piece
 	nfc      bool // texts are normalized to NFC before splitting
 	specials []special
+	rules    map[uint32]specialRule // of special tokens that are not found by their exact bytes
+	unused   []special              // ids that are known for decoding only
 }
 
 // newEncoding builds the tables of s. It fails when a byte has no token, when a merge has no joint token, and
@@ -66,15 +63,8 @@ func newEncoding(s spec) (*Encoding, error) {
 	if err := e.fillTables(s); err != nil {
 		return nil, fmt.Errorf("building a vocabulary: %w", err)
 	}
-	e.specials = slices.Clone(s.specials)
-	slices.SortFunc(e.specials, func(a, b special) int { return strings.Compare(a.text, b.text) })
-	for i, sp := range e.specials {
-		if sp.text == "" {
-			return nil, errors.New("building a vocabulary: a special token without text")
-		}
-		if i > 0 && sp.text == e.specials[i-1].text {
-			return nil, fmt.Errorf("building a vocabulary: special ids %d and %d have the same text", e.specials[i-1].id, sp.id)
-		}
+	if err := e.setSpecials(s); err != nil {
+		return nil, fmt.Errorf("building a vocabulary: %w", err)
 	}
 	return e, nil
 }
@@ -147,6 +137,9 @@ func listedMerges(v *vocab, list [][2]uint32) (t *rankTable, ordered bool, err e
 		if !ok || v.size(m[0]) == 0 || v.size(m[1]) == 0 {
 			return nil, false, fmt.Errorf("merge %d has no joint token", rank)
 		}
+		if before, _ := t.find(m[0], m[1]); before != none {
+			return nil, false, fmt.Errorf("merge %d is merge %d again", rank, before)
+		}
 		t.insert(m[0], m[1], uint32(rank), joint)
 		ordered = ordered && joint >= last && joint > m[0] && joint > m[1]
 		last = joint
@@ -196,8 +189,8 @@ func (e *Encoding) UnicodeVersion() string { return unicodeVersion }
 // Size is one more than the greatest id, special tokens included.
 func (e *Encoding) Size() int {
 	n := len(e.vocab.offsets) - 1
-	for _, s := range e.specials {
-		n = max(n, int(s.id)+1)
+	for id := range e.texts {
+		n = max(n, int(id)+1)
 	}
 	return n
 }
@@ -209,9 +202,7 @@ func (e *Encoding) Decode(dst []byte, ids []uint32) []byte {
 			dst = append(dst, e.vocab.token(id)...)
 			continue
 		}
-		if i := slices.IndexFunc(e.specials, func(s special) bool { return s.id == id }); i >= 0 {
-			dst = append(dst, e.specials[i].text...)
-		}
+		dst = append(dst, e.texts[id]...)
 	}
 	return dst
 }

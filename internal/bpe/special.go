@@ -1,10 +1,29 @@
 package bpe
 
 import (
-	"bytes"
+	"fmt"
 	"slices"
 	"strings"
 )
+
+// special is a token that stands for itself in a rendered prompt and never takes part in merges.
+type special struct {
+	text string
+	id   uint32
+}
+
+// checkSpecials refuses tokens that cannot be told apart. sorted is in the order of texts.
+func checkSpecials(sorted []special) error {
+	for i, s := range sorted {
+		if s.text == "" {
+			return fmt.Errorf("special token %d has no text", s.id)
+		}
+		if i > 0 && s.text == sorted[i-1].text {
+			return fmt.Errorf("special tokens %d and %d have the same text", sorted[i-1].id, s.id)
+		}
+	}
+	return nil
+}
 
 // Special returns the id of a special token by its exact text.
 func (e *Encoding) Special(text string) (id uint32, ok bool) {
@@ -25,22 +44,66 @@ func (e *Encoding) Specials() []string {
 }
 
 // AppendSpecial is Append, but the text of a special token becomes its id (encode of Hugging Face): leftmost,
-// and the longest of those that begin there. What lies between is tokenized apart.
+// and the longest of those that begin there. What lies between is normalized and tokenized apart.
 func (e *Encoder) AppendSpecial(dst []uint32, text []byte) []uint32 {
-	for len(text) > 0 {
-		at, found := -1, special{}
-		for _, s := range e.enc.specials {
-			i := bytes.Index(text, []byte(s.text))
-			if i >= 0 && (at < 0 || i < at || i == at && len(s.text) > len(found.text)) {
-				at, found = i, s
-			}
+	text = e.repair(text)
+	dst = e.appendAround(dst, text, e.enc.raw, (*Encoder).appendNormalized)
+	e.trim()
+	return dst
+}
+
+// appendNormalized takes text without tokens that are found before normalizing.
+func (e *Encoder) appendNormalized(dst []uint32, text []byte) []uint32 {
+	return e.appendAround(dst, e.normalize(text), e.enc.normalized, (*Encoder).appendText)
+}
+
+// appendAround appends the ids of the tokens that m finds, and has rest append what lies between.
+func (e *Encoder) appendAround(dst []uint32, text []byte, m *matcher, rest func(*Encoder, []uint32, []byte) []uint32) []uint32 {
+	done := 0
+	for from := 0; m != nil; {
+		start, found, ok := m.find(text, from)
+		if !ok {
+			break
 		}
-		if at < 0 {
-			return e.Append(dst, text)
+		from = start + len(found.text)
+		stop, rule := from, m.rules[found.id]
+		if rule.left {
+			start = max(done, spaceBefore(text, start))
 		}
-		dst = e.Append(dst, text[:at])
+		if rule.right {
+			stop = skip(text, stop, setSpace)
+		}
+		if done < start {
+			dst = rest(e, dst, text[done:start])
+		}
 		dst = append(dst, found.id)
-		text = text[at+len(found.text):]
+		done = stop
+	}
+	if done < len(text) {
+		dst = rest(e, dst, text[done:])
 	}
 	return dst
+}
+
+// spaceBefore returns the beginning of the white space that ends at pos.
+func spaceBefore(text []byte, pos int) int {
+	for begin := pos; begin > 0; pos = begin {
+		for begin--; begin > 0 && text[begin]&0xC0 == 0x80; begin-- {
+		}
+		if c, _ := classAt(text, begin); setSpace>>c&1 == 0 {
+			break
+		}
+	}
+	return pos
+}
+
+// Count returns how many ids Append would append.
+func (e *Encoder) Count(text []byte) int {
+	e.counted = e.Append(e.counted[:0], text)
+	n := len(e.counted)
+	clear(e.counted)
+	if cap(e.counted)*4 > keepScratch {
+		e.counted = nil
+	}
+	return n
 }
