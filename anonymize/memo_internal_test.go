@@ -89,7 +89,7 @@ func newChatText(r *rand.Rand) *chatText {
 	for range 30 {
 		var b strings.Builder
 		for range 1 + r.IntN(40) {
-			b.WriteString([]string{" tide", "潮", "ebb<|end|>", "\n\n", "  ", "é", "<|start|>", "42", "!?", "\xff", "ſ's "}[r.IntN(11)])
+			b.WriteString([]string{" tide", "潮", "ebb<|endoftext|>", "\n\n", "  ", "é", "<|start|>", "42", "!?", "\xff", "ſ's "}[r.IntN(11)])
 		}
 		c.phrases = append(c.phrases, b.String())
 	}
@@ -108,7 +108,7 @@ func (c *chatText) grow(text []byte, marks []Span) ([]byte, []Span) {
 			text = append(text, c.phrases[c.r.IntN(len(c.phrases))]...)
 		}
 		if c.r.IntN(3) > 0 {
-			mark("<|end|>")
+			mark("<|endoftext|>")
 		}
 	}
 	return text, marks

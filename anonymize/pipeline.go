@@ -41,13 +41,13 @@ const (
 func (w *worker) hash(ids []int64, s *setting) (out []int64, tokens int) {
 	first := len(ids)
 	c := w.coder(s.vocab)
-	text, whole := w.hashable(s.vocab)
+	text, whole := w.hashable(c, s.all)
 	key := w.scopeKey(s)
 	w.tokens = w.tokens[:0]
 	known := w.memo != nil
-	cut := cutter{marks: w.text.Marks, step: s.vocab.width * pieceBlocks * w.chain.size, bpe: s.vocab.bpe != nil}
+	cut := cutter{text: text, marks: w.text.Marks, step: s.vocab.width * pieceBlocks * w.chain.size, coder: c, all: s.all}
 	for from := 0; from < len(text); {
-		to, marks := cut.next(from, len(text))
+		to, marks := cut.next(from)
 		piece := text[from:to]
 		keyed := w.memo != nil && len(piece) >= minPiece
 		if keyed {
@@ -78,50 +78,52 @@ func (w *worker) hash(ids []int64, s *setting) (out []int64, tokens int) {
 
 // hashable returns the text that may be compared with another's. It is not whole when the prompt has a gap: then
 // it ends at the last border before it.
-func (w *worker) hashable(v *vocabulary) (text []byte, whole bool) {
+func (w *worker) hashable(c *coder, all bool) (text []byte, whole bool) {
 	text = w.text.Text
 	gap := w.text.Gap
-	if v.bpe != nil {
-		if gap < 0 {
-			return text, true
+	if c.enc == nil {
+		if gap >= 0 {
+			text = text[:gap]
 		}
-		end := 0
-		for _, m := range w.text.Marks {
-			if m.Start <= gap {
-				end = m.Start
-			}
-			if m.End <= gap {
-				end = m.End
-			}
+		text, w.clean = fixedText(w.clean, text)
+		return text, gap < 0
+	}
+	if gap < 0 {
+		return text, true
+	}
+	end := 0
+	for _, m := range w.text.Marks {
+		if m.Start <= gap && c.border(text[m.Start:m.End], all) {
+			end = m.Start
 		}
-		return text[:end], false
+		if m.End <= gap && !all {
+			end = m.End
+		}
 	}
-	if gap >= 0 {
-		text = text[:gap]
-	}
-	text, w.clean = fixedText(w.clean, text)
-	return text, gap < 0
+	return text[:end], false
 }
 
 // cutter finds the borders of pieces.
 type cutter struct {
+	text  []byte
 	marks []Span // that begin at or after the last border
-	step  int
-	bpe   bool
+	step  int    // of tokens of fixed width
+	coder *coder
+	all   bool
 }
 
-// next returns the end of the piece that begins at from, and the marks in it. size is the length of the text.
-func (c *cutter) next(from, size int) (to int, marks []Span) {
-	if !c.bpe {
-		return min(from+c.step, size), nil
+// next returns the end of the piece that begins at from, and the marks in it.
+func (c *cutter) next(from int) (to int, marks []Span) {
+	if c.coder.enc == nil {
+		return min(from+c.step, len(c.text)), nil
 	}
 	n := 0
-	for n < len(c.marks) && c.marks[n].Start < min(from+minPiece, size) {
-		n++
-	}
-	to = size
-	if n < len(c.marks) && c.marks[n].Start < size {
-		to = c.marks[n].Start
+	for to = len(c.text); n < len(c.marks) && c.marks[n].Start < len(c.text); n++ {
+		m := c.marks[n]
+		if m.Start >= from+minPiece && c.coder.border(c.text[m.Start:m.End], c.all) {
+			to = m.Start
+			break
+		}
 	}
 	marks, c.marks = c.marks[:n], c.marks[n:]
 	return to, marks

@@ -1,11 +1,8 @@
 package anonymize
 
 import (
-	"errors"
 	"fmt"
-	"io"
 
-	"tailgate/internal/bpe"
 	"tailgate/prompt"
 )
 
@@ -46,7 +43,3 @@ func (t *Template) Render(r *Rendering, p *prompt.Prompt) error {
 }
 
 func specialsOf(*Template) string { return SpecialsOwn }
-
-func parseHF(io.Reader) (*bpe.Encoding, error) {
-	return nil, errors.New("tokenizer files are not read yet")
-}

@@ -93,9 +93,9 @@ func openTokenizerFile(path string) (*bpe.Encoding, error) {
 		return nil, unknownTokenizer(path, err)
 	}
 	defer func() { _ = f.Close() }() // only read
-	enc, err := parseHF(f)
+	enc, err := bpe.ParseHF(f)
 	if err != nil {
-		return nil, fault.Mark(fmt.Errorf("reading tokenizer %q: %w", path, err), fault.Usage,
+		return nil, fault.Mark(fmt.Errorf("tokenizer %q: %w", path, err), fault.Usage,
 			"give a byte-level BPE tokenizer.json as Hugging Face writes it, or --tokenizer o200k as an estimate")
 	}
 	return enc, nil
@@ -112,34 +112,46 @@ func markToken(text []byte) uint32 {
 type coder struct {
 	vocab *vocabulary
 	enc   *bpe.Encoder
-	marks map[string]uint32 // ids of the template's marks
+	marks map[string]markInfo // the template's marks
+}
+
+// markInfo is what a vocabulary makes of a mark.
+type markInfo struct {
+	id      uint32
+	special bool // of the vocabulary
+	border  bool // the text before it can be tokenized apart, also where special tokens are found in it
 }
 
 // keepMarks bounds the marks that a coder knows: a template has a handful.
 const keepMarks = 256
 
 func newCoder(v *vocabulary) *coder {
-	c := &coder{vocab: v, marks: map[string]uint32{}}
+	c := &coder{vocab: v, marks: map[string]markInfo{}}
 	if v.bpe != nil {
 		c.enc = v.bpe.NewEncoder()
 	}
 	return c
 }
 
-// mark is the id of a mark.
-func (c *coder) mark(text []byte) uint32 {
-	if id, ok := c.marks[string(text)]; ok {
-		return id
+// mark looks a mark up.
+func (c *coder) mark(text []byte) markInfo {
+	if m, ok := c.marks[string(text)]; ok {
+		return m
 	}
 	id, ok := c.vocab.bpe.Special(string(text))
+	m := markInfo{id: id, special: ok, border: !ok || c.vocab.bpe.Border(string(text))}
 	if !ok {
-		id = markToken(text)
+		m.id = markToken(text)
 	}
 	if len(c.marks) < keepMarks {
-		c.marks[string(text)] = id
+		c.marks[string(text)] = m
 	}
-	return id
+	return m
 }
+
+// border tells whether text can be cut where a mark begins. Where all special tokens of a text are found, a mark is
+// found as they are, and its vocabulary decides.
+func (c *coder) border(mark []byte, all bool) bool { return !all || c.mark(mark).border }
 
 // append appends the tokens of text, whose marks are at marks: offsets from base, where text begins.
 func (c *coder) append(dst []uint32, text []byte, marks []Span, base int, all bool) []uint32 {
@@ -151,12 +163,16 @@ func (c *coder) append(dst []uint32, text []byte, marks []Span, base int, all bo
 		plain = c.enc.AppendSpecial
 	}
 	at := 0
-	for _, m := range marks {
-		start, end := m.Start-base, m.End-base
+	for _, span := range marks {
+		start, end := span.Start-base, span.End-base
+		m := c.mark(text[start:end])
+		if all && m.special {
+			continue // it is found like every other one
+		}
 		if start > at {
 			dst = plain(dst, text[at:start])
 		}
-		dst = append(dst, c.mark(text[start:end]))
+		dst = append(dst, m.id)
 		at = end
 	}
 	if at < len(text) {
