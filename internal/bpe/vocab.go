@@ -12,10 +12,11 @@ import (
 type vocab struct {
 	short      []shortEntry
 	middle     []middleEntry
-	long       []uint32 // id + 1
+	long       []longEntry
 	shortShift uint
 	midShift   uint
 	longShift  uint
+	longest    int // bytes of the longest token
 
 	arena   []byte   // the bytes of all tokens
 	offsets []uint32 // token id is arena[offsets[id]:offsets[id+1]]; empty is a hole
@@ -30,6 +31,12 @@ type shortEntry struct {
 type middleEntry struct {
 	lo, hi   uint64
 	id, size uint32
+}
+
+// A longEntry of id 0 is free: the tag is the low half of the hash, so that few strangers are compared.
+type longEntry struct {
+	tag uint32
+	id  uint32 // + 1
 }
 
 const (
@@ -47,6 +54,7 @@ func newVocab(tokens [][]byte) *vocab {
 	total := 0
 	for id, t := range tokens {
 		total += len(t)
+		v.longest = max(v.longest, len(t))
 		v.offsets[id+1] = uint32(total)
 	}
 	v.arena = make([]byte, 0, total)
@@ -74,7 +82,8 @@ func (v *vocab) index(wanted func(id int) bool) {
 	}
 	v.short, v.shortShift = make([]shortEntry, sizes[0]), shift(sizes[0])
 	v.middle, v.midShift = make([]middleEntry, sizes[1]), shift(sizes[1])
-	v.long, v.longShift = make([]uint32, sizes[2]), shift(sizes[2])
+	sizes[2] *= 4 // small, and asked in vain for every long piece
+	v.long, v.longShift = make([]longEntry, sizes[2]), shift(sizes[2])
 	each(v.insert)
 }
 
@@ -99,11 +108,12 @@ func (v *vocab) insert(id uint32, t []byte) {
 		}
 		v.middle[i] = middleEntry{lo, hi, id, uint32(len(t))}
 	default:
-		i := hashBytes(t) >> v.longShift
-		for v.long[i] != 0 {
+		h := hashBytes(t)
+		i := h >> v.longShift
+		for v.long[i].id != 0 {
 			i = (i + 1) & uint64(len(v.long)-1)
 		}
-		v.long[i] = id + 1
+		v.long[i] = longEntry{uint32(h), id + 1}
 	}
 }
 
@@ -145,13 +155,17 @@ func (v *vocab) findMiddle(lo, hi uint64, size uint32) (id uint32, ok bool) {
 }
 
 func (v *vocab) findLong(t []byte) (id uint32, ok bool) {
-	for i := hashBytes(t) >> v.longShift; ; i = (i + 1) & uint64(len(v.long)-1) {
-		n := v.long[i]
-		if n == 0 {
+	if len(t) > v.longest {
+		return 0, false
+	}
+	h := hashBytes(t)
+	for i := h >> v.longShift; ; i = (i + 1) & uint64(len(v.long)-1) {
+		s := v.long[i]
+		if s.id == 0 {
 			return 0, false
 		}
-		if bytes.Equal(v.token(n-1), t) {
-			return n - 1, true
+		if s.tag == uint32(h) && bytes.Equal(v.token(s.id-1), t) {
+			return s.id - 1, true
 		}
 	}
 }
@@ -191,8 +205,8 @@ func hash16(lo, hi uint64) uint64 {
 func hashBytes(t []byte) uint64 {
 	h := uint64(len(t)) * mix2
 	for len(t) > 8 {
-		h = hash16(h^load(t[:8]), mix1)
+		h = hash16(h^load(t), mix1)
 		t = t[8:]
 	}
-	return hash16(h^load(t), mix2)
+	return hash16(h^load(t), 0)
 }

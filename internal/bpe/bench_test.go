@@ -1,0 +1,179 @@
+package bpe
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"tailgate/internal/textcorpus"
+)
+
+// benchBytes is how much text of each kind a pass tokenizes.
+const benchBytes = 1 << 20
+
+func benchDocuments(b *testing.B, kind string) (docs [][]byte, size int) {
+	b.Helper()
+	o200k, err := loadO200k()
+	if err != nil {
+		b.Fatal(err)
+	}
+	docs, err = textcorpus.New(1, vocabularyWords(o200k)).Documents(kind, benchBytes)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, d := range docs {
+		size += len(d)
+	}
+	return docs, size
+}
+
+func vocabularyWords(e *Encoding) [][]byte {
+	words := make([][]byte, len(e.vocab.offsets)-1)
+	for id := range words {
+		words[id] = e.vocab.token(uint32(id))
+	}
+	return words
+}
+
+// peer is another tokenizer in a process of its own, timed pass by pass in step with ours.
+type peer struct {
+	in  io.WriteCloser
+	out *bufio.Scanner
+}
+
+// startPeer returns nil, with the reason logged, when there is no Python that has the tokenizer.
+func startPeer(b *testing.B, name string, docs [][]byte) *peer {
+	b.Helper()
+	python, err := peerPython()
+	if err != nil {
+		b.Logf("no ratio: %v", err)
+		return nil
+	}
+	cache := b.TempDir()
+	if out, err := exec.Command("go", "run", "../../tools/tokens", "-vocabulary", cache).CombinedOutput(); err != nil {
+		b.Fatalf("writing the vocabularies: %v\n%s", err, out)
+	}
+	cmd := exec.Command(python, "../../tools/checks/tokenizer_speed.py", name)
+	cmd.Env = append(os.Environ(), "TIKTOKEN_CACHE_DIR="+cache, "RAYON_NUM_THREADS=1", "TOKENIZERS_PARALLELISM=false")
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		in.Close()
+		cmd.Wait()
+	})
+	w := bufio.NewWriter(in)
+	for _, d := range docs {
+		w.Write(binary.LittleEndian.AppendUint32(nil, uint32(len(d))))
+		w.Write(d)
+	}
+	w.Write([]byte{0xff, 0xff, 0xff, 0xff})
+	if err := w.Flush(); err != nil {
+		b.Fatal(err)
+	}
+	return &peer{in, bufio.NewScanner(out)}
+}
+
+// peerPython finds a Python with the peers: TAILGATE_PEERS_PYTHON, or the environment that tools/checks/tokenizers makes.
+func peerPython() (string, error) {
+	if p := os.Getenv("TAILGATE_PEERS_PYTHON"); p != "" {
+		return p, nil
+	}
+	home, _ := os.UserHomeDir()
+	cache := cmp.Or(os.Getenv("XDG_CACHE_HOME"), filepath.Join(home, ".cache"))
+	found, _ := filepath.Glob(filepath.Join(cache, "tailgate-ci", "tokenizers-*", "bin", "python"))
+	if len(found) == 0 {
+		return "", fmt.Errorf("no Python with the peers; run tools/checks/tokenizers, or set TAILGATE_PEERS_PYTHON")
+	}
+	return found[len(found)-1], nil
+}
+
+// pass makes one pass and returns its time and tokens.
+func (p *peer) pass(b *testing.B) (took time.Duration, tokens int) {
+	b.Helper()
+	fmt.Fprintln(p.in)
+	var seconds float64
+	if !p.out.Scan() {
+		b.Fatal("the peer has ended")
+	}
+	if _, err := fmt.Sscan(p.out.Text(), &seconds, &tokens); err != nil {
+		b.Fatalf("the peer says %q", p.out.Text())
+	}
+	return time.Duration(seconds * float64(time.Second)), tokens
+}
+
+// BenchmarkTiktoken times a pass over 1 MB of each kind of text against Python's tiktoken on one thread, one pass
+// of theirs after one of ours with caches emptied and three warm ones; the best of each counts.
+func BenchmarkTiktoken(b *testing.B) {
+	for _, name := range []string{"o200k", "cl100k"} {
+		for _, kind := range append([]string{textcorpus.Mix}, textcorpus.Kinds()...) {
+			b.Run(name+"/"+kind, func(b *testing.B) {
+				e, err := encodings[name]()
+				if err != nil {
+					b.Fatal(err)
+				}
+				docs, size := benchDocuments(b, kind)
+				againstPeer(b, e, docs, size, "tiktoken:"+name+"_base", "tiktoken")
+			})
+		}
+	}
+}
+
+func againstPeer(b *testing.B, e *Encoding, docs [][]byte, size int, peerName, short string) {
+	b.Helper()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	p := startPeer(b, peerName, docs)
+	enc := e.NewEncoder()
+	ids := make([]uint32, 0, size)
+	pass := func() time.Duration {
+		began := threadTime()
+		ids = ids[:0]
+		for _, d := range docs {
+			ids = enc.Append(ids, d)
+		}
+		return threadTime() - began
+	}
+	first, warm, theirs := time.Hour, time.Hour, time.Hour
+	pass()
+	b.SetBytes(int64(size))
+	for b.Loop() {
+		enc.Clear()
+		first = min(first, pass())
+		warm = min(warm, pass(), pass(), pass())
+		if p != nil {
+			took, tokens := p.pass(b)
+			theirs = min(theirs, took)
+			if tokens != len(ids) {
+				b.Fatalf("the peer has %d tokens, we have %d", tokens, len(ids))
+			}
+		}
+	}
+	rate := func(d time.Duration) float64 { return float64(size) / 1e6 / d.Seconds() }
+	b.ReportMetric(rate(first), "first_MB/s")
+	b.ReportMetric(rate(warm), "warm_MB/s")
+	b.ReportMetric(float64(size)/float64(len(ids)), "B/token")
+	if p != nil {
+		b.ReportMetric(rate(theirs), strings.ToLower(short)+"_MB/s")
+		b.ReportMetric(theirs.Seconds()/first.Seconds(), "first_x_vs_"+short)
+		b.ReportMetric(theirs.Seconds()/warm.Seconds(), "warm_x_vs_"+short)
+	}
+}

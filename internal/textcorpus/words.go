@@ -1,0 +1,108 @@
+package textcorpus
+
+import (
+	"math"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// words are the tokens of a vocabulary that are words or parts of words, by script, in the order of their ids.
+type words struct {
+	latin    []string // small ASCII letters, no blank
+	accented []string // Latin beyond ASCII
+	han      []string
+	hanOne   []string // of one character
+	kana     []string // with Hiragana or Katakana
+	scripts  [][]string
+}
+
+// scriptsOf are the other scripts that words.scripts has, in this order.
+var scriptsOf = []*unicode.RangeTable{
+	unicode.Cyrillic, unicode.Hangul, unicode.Arabic, unicode.Greek, unicode.Thai, unicode.Devanagari, unicode.Hebrew,
+	unicode.Armenian, unicode.Georgian, unicode.Bengali, unicode.Tamil,
+}
+
+func sortWords(tokens [][]byte) *words {
+	w := &words{scripts: make([][]string, len(scriptsOf))}
+	for _, t := range tokens {
+		s, word := strings.CutPrefix(string(t), " ") // what comes after a blank is a word, else it may be a part of one
+		if len(s) < 2 || !utf8.ValidString(s) {
+			continue
+		}
+		switch r, _ := utf8.DecodeRuneInString(s); {
+		case all(s, func(r rune) bool { return r >= 'a' && r <= 'z' }):
+			if word {
+				w.latin = append(w.latin, s)
+			}
+		case all(s, func(r rune) bool { return unicode.Is(unicode.Han, r) }):
+			w.han = append(w.han, s)
+			if utf8.RuneCountInString(s) == 1 {
+				w.hanOne = append(w.hanOne, s)
+			}
+		case all(s, func(r rune) bool { return unicode.In(r, unicode.Hiragana, unicode.Katakana, unicode.Han) || r == 'ー' }):
+			w.kana = append(w.kana, s)
+		case all(s, func(r rune) bool { return unicode.Is(unicode.Latin, r) && unicode.IsLower(r) }):
+			if word {
+				w.accented = append(w.accented, s)
+			}
+		default:
+			for i, table := range scriptsOf {
+				if word && unicode.Is(table, r) && all(s, func(r rune) bool { return unicode.Is(table, r) || unicode.IsMark(r) }) {
+					w.scripts[i] = append(w.scripts[i], s)
+				}
+			}
+		}
+	}
+	w.fallBack()
+	return w
+}
+
+// fallBack gives a small vocabulary at least letters of every list.
+func (w *words) fallBack() {
+	atLeast := func(list *[]string, some ...string) {
+		if len(*list) == 0 {
+			*list = some
+		}
+	}
+	atLeast(&w.latin, "the", "of", "and", "token")
+	atLeast(&w.accented, "é", "über", "ço", "ñ")
+	atLeast(&w.han, "的", "一", "是", "不")
+	atLeast(&w.hanOne, "的", "一", "是", "不")
+	atLeast(&w.kana, "の", "に", "は", "ます")
+	for i, table := range scriptsOf {
+		for r := rune(0x370); len(w.scripts[i]) == 0; r++ {
+			if unicode.Is(table, r) && unicode.IsLetter(r) {
+				w.scripts[i] = []string{string(r)}
+			}
+		}
+	}
+}
+
+func all(s string, is func(rune) bool) bool {
+	for _, r := range s {
+		if !is(r) {
+			return false
+		}
+	}
+	return true
+}
+
+// zipf picks with probability about 1/rank.
+func (b *builder) zipf(list []string) string {
+	return list[int(math.Exp(b.r.Float64()*math.Log(float64(len(list)))))-1]
+}
+
+// word is an English word: mostly one token, now and then a compound that no vocabulary has.
+func (b *builder) word() string {
+	w := b.zipf(b.words.latin)
+	if b.chance(4) {
+		w += b.zipf(b.words.latin[len(b.words.latin)/20:])
+	}
+	return w
+}
+
+func capital(s string) string {
+	r, n := utf8.DecodeRuneInString(s)
+	return string(unicode.ToUpper(r)) + s[n:]
+}
