@@ -37,3 +37,24 @@ func SetFree(o *Options, f func(dir string) (int64, error)) { o.free = f }
 
 // WatchMemory makes f see every change of what open segments hold.
 func WatchMemory(o *Options, f func(by int64)) { o.watchMemory = f }
+
+// RowCount returns a function that decodes a message, makes the rows of its records, and counts them; nothing is
+// written.
+func RowCount(format string, anon Anonymizer) func(value []byte) int {
+	o := Options{Format: format, Anonymizer: anon}.withDefaults()
+	decode, rows := o.decoder(), newRowMaker(&o)
+	return func(value []byte) (n int) {
+		items := decode(value)
+		for i := range items {
+			rec := items[i].rec
+			if rec == nil {
+				continue
+			}
+			if _, err := rows.row(rec, place{topic: "k_test"}); err == nil {
+				n++
+			}
+			rec.clear()
+		}
+		return n
+	}
+}
