@@ -89,7 +89,7 @@ func newChatText(r *rand.Rand) *chatText {
 	for range 30 {
 		var b strings.Builder
 		for range 1 + r.IntN(40) {
-			b.WriteString([]string{" tide", "潮", "ebb<|endoftext|>", "\n\n", "  ", "é", "<|start|>", "42", "!?", "\xff", "ſ's "}[r.IntN(11)])
+			b.WriteString([]string{" tide", "潮", "ebb<|endoftext|>", "\n\n", "  ", "é", "<|start|>", "42", "!?", "\x80", "ſ's "}[r.IntN(11)])
 		}
 		c.phrases = append(c.phrases, b.String())
 	}
@@ -99,7 +99,7 @@ func newChatText(r *rand.Rand) *chatText {
 // grow appends messages to a rendering.
 func (c *chatText) grow(text []byte, marks []Span) ([]byte, []Span) {
 	mark := func(s string) {
-		marks = append(marks, Span{len(text), len(text) + len(s)})
+		marks = append(marks, Span{From: len(text), To: len(text) + len(s)})
 		text = append(text, s...)
 	}
 	for range 1 + c.r.IntN(4) {
@@ -119,9 +119,6 @@ func reference(key []byte, s *setting, scope Scope, text []byte, marks []Span) [
 	c := newCoder(s.vocab)
 	chain := newBlockChain(key)
 	chain.Start(scope)
-	if s.vocab.bpe == nil {
-		text, _ = fixedText(nil, text)
-	}
 	return chain.Append(nil, c.append(nil, text, marks, 0, s.all))
 }
 

@@ -152,9 +152,6 @@ func (p *modelParser) rule(n ast.Node) ModelRule {
 	return r
 }
 
-// jinjaPrefix begins the name of a template that is a file.
-const jinjaPrefix = "jinja:"
-
 // tokenizer reads a tokenizer's name.
 func (p *modelParser) tokenizer(name string) string {
 	if isPath(name) {

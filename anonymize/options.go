@@ -14,12 +14,6 @@ const (
 	MaxBlockSize     = 4096
 )
 
-// What the text of a control token is where it stands in a prompt's own text.
-const (
-	SpecialsOwn = "own" // text: only the template writes control tokens, as behind OpenAI's API
-	SpecialsAll = "all" // the control token, as engines do that tokenize the whole rendering
-)
-
 // maxMemo bounds Options.Memo.
 const maxMemo = 16 << 30
 

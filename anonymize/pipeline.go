@@ -17,7 +17,6 @@ import (
 type worker struct {
 	chain  *BlockChain
 	text   Rendering
-	clean  []byte // text without broken UTF-8, where it matters
 	coders map[*vocabulary]*coder
 	tokens []uint32 // that are not in a block yet
 	most   int      // of tokens, since they were cleared
@@ -85,7 +84,6 @@ func (w *worker) hashable(c *coder, all bool) (text []byte, whole bool) {
 		if gap >= 0 {
 			text = text[:gap]
 		}
-		text, w.clean = fixedText(w.clean, text)
 		return text, gap < 0
 	}
 	if gap < 0 {
@@ -93,11 +91,11 @@ func (w *worker) hashable(c *coder, all bool) (text []byte, whole bool) {
 	}
 	end := 0
 	for _, m := range w.text.Marks {
-		if m.Start <= gap && c.border(text[m.Start:m.End], all) {
-			end = m.Start
+		if m.From <= gap && c.border(text[m.From:m.To], all) {
+			end = m.From
 		}
-		if m.End <= gap && !all {
-			end = m.End
+		if m.To <= gap && !all {
+			end = m.To
 		}
 	}
 	return text[:end], false
@@ -118,10 +116,10 @@ func (c *cutter) next(from int) (to int, marks []Span) {
 		return min(from+c.step, len(c.text)), nil
 	}
 	n := 0
-	for to = len(c.text); n < len(c.marks) && c.marks[n].Start < len(c.text); n++ {
+	for to = len(c.text); n < len(c.marks) && c.marks[n].From < len(c.text); n++ {
 		m := c.marks[n]
-		if m.Start >= from+minPiece && c.coder.border(c.text[m.Start:m.End], c.all) {
-			to = m.Start
+		if m.From >= from+minPiece && c.coder.border(c.text[m.From:m.To], c.all) {
+			to = m.From
 			break
 		}
 	}
@@ -172,8 +170,8 @@ func (w *worker) prefixKey(before xxh3.Uint128, piece []byte, marks []Span, from
 		b = binary.LittleEndian.AppendUint64(b, v)
 	}
 	for _, m := range marks { // the same text without them has other tokens
-		b = binary.LittleEndian.AppendUint32(b, uint32(m.Start-from))
-		b = binary.LittleEndian.AppendUint32(b, uint32(m.End-from))
+		b = binary.LittleEndian.AppendUint32(b, uint32(m.From-from))
+		b = binary.LittleEndian.AppendUint32(b, uint32(m.To-from))
 	}
 	w.key = b
 	return xxh3.Hash128Seed(b, w.seed+prefixDomain)
@@ -257,14 +255,13 @@ func roomFor(tokens []uint32, n int) []uint32 {
 
 // reset clears what holds text; an unusually large buffer is dropped.
 func (w *worker) reset() {
-	clear(w.text.Text)
-	clear(w.clean)
+	w.text.Clear()
 	clear(w.tokens[:min(w.most, cap(w.tokens))])
 	clear(w.words[:min(w.mostW, cap(w.words))])
 	w.chain.forget()
 	w.most, w.mostW = 0, 0
-	if cap(w.text.Text)+cap(w.clean)+wordBytes*(cap(w.tokens)+cap(w.words)) > keepBytes {
-		w.text, w.clean, w.tokens, w.words = Rendering{}, nil, nil, nil
+	if cap(w.text.Text)+wordBytes*(cap(w.tokens)+cap(w.words)) > keepBytes {
+		w.text, w.tokens, w.words = Rendering{}, nil, nil
 	}
 }
 

@@ -30,7 +30,6 @@ func TestBuffersAreCleared(t *testing.T) {
 		}
 		w := h.free[0]
 		checkZero(t, tokenizer+": rendering", w.text.Text[:cap(w.text.Text)])
-		checkZero(t, tokenizer+": repaired text", w.clean[:cap(w.clean)])
 		checkZero(t, tokenizer+": tokens", w.tokens[:cap(w.tokens)])
 		checkZero(t, tokenizer+": words", w.words[:cap(w.words)])
 		checkZero(t, tokenizer+": block", w.chain.buf[:cap(w.chain.buf)])

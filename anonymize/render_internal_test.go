@@ -86,6 +86,15 @@ func nextField(data []byte) (marker byte, value, rest []byte) {
 	return marker, value, nil
 }
 
+func mustTemplate(t testing.TB, name string) *Template {
+	t.Helper()
+	tpl, err := ParseTemplate(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tpl
+}
+
 // promptFrom builds a prompt out of arbitrary bytes.
 func promptFrom(seed uint64, data []byte) *prompt.Prompt {
 	r := rng.New(seed, "prompt")
@@ -120,12 +129,14 @@ func promptFrom(seed uint64, data []byte) *prompt.Prompt {
 
 func checkRoundTrip(t *testing.T, p *prompt.Prompt) {
 	t.Helper()
-	var r renderer
-	r.render(p)
-	if r.gap {
+	var r Rendering
+	if err := mustTemplate(t, TemplatePlain).Render(&r, p); err != nil {
+		t.Fatal(err)
+	}
+	if r.Gap >= 0 {
 		t.Fatal("a whole prompt has a gap")
 	}
-	for _, b := range r.buf {
+	for _, b := range r.Text {
 		if b >= firstNoUTF8 {
 			t.Fatalf("byte %#x in a rendering", b)
 		}
@@ -139,7 +150,7 @@ func checkRoundTrip(t *testing.T, p *prompt.Prompt) {
 			}
 		}
 	}
-	got := unrender(t, r.buf)
+	got := unrender(t, r.Text)
 	if plainCompletion(p) && len(p.Messages[0].Parts[0].Text) == 0 {
 		p.Messages = nil // no text and no prompt are the same
 	}
@@ -174,10 +185,10 @@ func TestChars4IsInjective(t *testing.T) {
 		for i := range raw {
 			raw[i] = "\x00\xfd\xfea\x1e}"[r.IntN(6)]
 		}
-		var rend renderer
-		rend.text(raw)
+		var rend Rendering
+		rend.plainText(raw)
 		key := ""
-		for _, tok := range chars4Append(nil, rend.buf) {
+		for _, tok := range chars4Append(nil, rend.Text) {
 			key += string([]byte{byte(tok), byte(tok >> 8), byte(tok >> 16), byte(tok >> 24)})
 		}
 		if was, ok := seen[key]; ok && was != string(raw) {

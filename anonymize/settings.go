@@ -74,8 +74,11 @@ func (o Options) settings() (def *setting, rules []*setting, err error) {
 			errs = append(errs, err)
 			templates[r.Template] = s.template
 		}
-		if s.template != nil {
-			s.all = r.Specials == SpecialsAll || r.Specials == "" && specialsOf(s.template) == SpecialsAll
+		if s.template != nil && s.vocab != nil {
+			var err error
+			s.template, err = s.template.With(r.Specials, s.vocab.specials)
+			errs = append(errs, err)
+			s.all = s.template.Specials() == SpecialsAll
 		}
 		return s
 	}

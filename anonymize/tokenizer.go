@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"unicode/utf8"
 
 	"tailgate/internal/bpe"
 	"tailgate/internal/fault"
@@ -31,6 +30,8 @@ type vocabulary struct {
 	id    string
 	bpe   *bpe.Encoding // nil = fixed width
 	width int
+
+	specials []string // that a template from a file is to mark; nil = those that its own files name
 }
 
 // openVocabulary returns the tokenizer that name stands for; "" is chars4. A name that stands for none, and a file
@@ -50,6 +51,9 @@ func openVocabulary(name string) (*vocabulary, error) {
 	default:
 		if err = checkTokenizer(name); err == nil {
 			enc, err = openTokenizerFile(name)
+		}
+		if err == nil {
+			return &vocabulary{id: enc.ID(), bpe: enc, specials: enc.Specials()}, nil
 		}
 	}
 	if err != nil {
@@ -164,7 +168,7 @@ func (c *coder) append(dst []uint32, text []byte, marks []Span, base int, all bo
 	}
 	at := 0
 	for _, span := range marks {
-		start, end := span.Start-base, span.End-base
+		start, end := span.From-base, span.To-base
 		m := c.mark(text[start:end])
 		if all && m.special {
 			continue // it is found like every other one
@@ -196,26 +200,4 @@ func (c *coder) clear() {
 	if c.enc != nil {
 		c.enc.Clear()
 	}
-}
-
-// fixedText returns text without bytes that no UTF-8 has, on which chars4 counts: where there are some, a copy in
-// scratch with U+FFFD for each broken byte.
-func fixedText(scratch, text []byte) (clean, newScratch []byte) {
-	if utf8.Valid(text) || !holdsNoUTF8(text) {
-		return text, scratch
-	}
-	scratch = scratch[:0]
-	for _, r := range string(text) {
-		scratch = utf8.AppendRune(scratch, r)
-	}
-	return scratch, scratch
-}
-
-func holdsNoUTF8(text []byte) bool {
-	for _, b := range text {
-		if b >= firstNoUTF8 {
-			return true
-		}
-	}
-	return false
 }

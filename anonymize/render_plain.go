@@ -20,7 +20,8 @@ import (
 // RS is byte 0x1E. In fields RS is doubled, and a byte from 0xF8 on, which valid UTF-8 never holds, is written
 // RS, byte−0x80. So the rendering can be read back: two prompts render equally only if they are equal, and
 // because nothing is preceded by its length, prompts that begin alike render alike as far as they do. A prompt
-// that is one text without a role (a plain completion) is rendered as that text alone, escaped.
+// that is one text without a role (a plain completion) is rendered as that text alone, escaped. The two-byte markers
+// are its control tokens: one token each in a vocabulary.
 const TemplatePlain = "plain"
 
 const (
@@ -42,25 +43,18 @@ func mediaMarker(kind string) (marker byte, ok bool) {
 	return 0, false
 }
 
-// renderer holds rendered text. If gap is set, the prompt is not whole, and only the first shared bytes of buf
-// may be compared with another's.
-type renderer struct {
-	buf    []byte
-	gap    bool
-	shared int
-}
+// plain is TemplatePlain.
+type plain struct{}
 
-// render renders p by TemplatePlain.
-func (r *renderer) render(p *prompt.Prompt) {
-	r.buf, r.gap, r.shared = r.buf[:0], false, 0
+func (plain) render(r *Rendering, p *prompt.Prompt, _ bool) error {
 	if !p.Full() && p.Intact == 0 {
 		r.stopSharing() // perhaps the tools are what was damaged
 	}
 	for i := range p.Tools {
 		t := &p.Tools[i]
-		r.name('T', t.Name)
-		r.field('D', t.Description)
-		r.field('P', t.Parameters)
+		r.plainName('T', t.Name)
+		r.plainField('D', t.Description)
+		r.plainField('P', t.Parameters)
 	}
 	bare := plainCompletion(p)
 	for i := range p.Messages {
@@ -68,91 +62,82 @@ func (r *renderer) render(p *prompt.Prompt) {
 			r.stopSharing()
 		}
 		if bare {
-			r.text(p.Messages[i].Parts[0].Text)
+			r.plainText(p.Messages[i].Parts[0].Text)
 		} else {
-			r.message(&p.Messages[i])
+			r.plainMessage(&p.Messages[i])
 		}
+		r.Messages = append(r.Messages, len(r.Text))
 	}
 	if !p.Full() {
 		r.stopSharing()
 	}
+	return nil
 }
 
-func plainCompletion(p *prompt.Prompt) bool {
-	if len(p.Tools) != 0 || len(p.Messages) != 1 {
-		return false
-	}
-	m := &p.Messages[0]
-	return m.Role == "" && m.Name == "" && m.ToolCallID == "" && len(m.ToolCalls) == 0 &&
-		len(m.Parts) == 1 && m.Parts[0].Kind == prompt.Text
-}
-
-func (r *renderer) message(m *prompt.Message) {
-	r.name('M', m.Role)
+func (r *Rendering) plainMessage(m *prompt.Message) {
+	r.plainName('M', m.Role)
 	if m.Name != "" {
-		r.name('N', m.Name)
+		r.plainName('N', m.Name)
 	}
 	if m.ToolCallID != "" {
-		r.name('R', m.ToolCallID)
+		r.plainName('R', m.ToolCallID)
 	}
 	for i := range m.Parts {
-		r.part(&m.Parts[i])
+		r.plainPart(&m.Parts[i])
 	}
 	for i := range m.ToolCalls {
 		c := &m.ToolCalls[i]
-		r.name('C', c.Name)
-		r.name('J', c.ID)
-		r.field('G', c.Arguments)
+		r.plainName('C', c.Name)
+		r.plainName('J', c.ID)
+		r.plainField('G', c.Arguments)
 	}
 }
 
-func (r *renderer) part(p *prompt.Part) {
+func (r *Rendering) plainPart(p *prompt.Part) {
 	marker, media := mediaMarker(p.Kind)
 	switch {
 	case p.Kind == prompt.Text:
-		r.field('X', p.Text)
+		r.plainField('X', p.Text)
 	case len(p.Text) == 0: // bytes were not logged: nobody knows whether two of these are equal
 		r.stopSharing()
 	case media:
 		sum := sha256.Sum256(p.Text)
 		r.room(2 + hex.EncodedLen(len(sum)))
-		r.buf = append(r.buf, rs, marker)
-		r.buf = hex.AppendEncode(r.buf, sum[:])
+		r.plainMark(marker)
+		r.Text = hex.AppendEncode(r.Text, sum[:])
 	default:
-		r.field('O', p.Text)
+		r.plainField('O', p.Text)
 	}
 }
 
-// stopSharing notes a gap here; the first one counts.
-func (r *renderer) stopSharing() {
-	if !r.gap {
-		r.gap, r.shared = true, len(r.buf)
-	}
+func (r *Rendering) plainMark(marker byte) {
+	r.Marks = append(r.Marks, Span{From: len(r.Text), To: len(r.Text) + 2})
+	r.Text = append(r.Text, rs, marker)
 }
 
-func (r *renderer) name(marker byte, s string) {
+func (r *Rendering) plainName(marker byte, s string) {
 	r.room(2 + 2*len(s))
-	r.buf = append(r.buf, rs, marker)
+	r.plainMark(marker)
 	for i := range len(s) {
-		r.buf = appendEscaped(r.buf, s[i])
+		r.Text = appendEscaped(r.Text, s[i])
 	}
 }
 
-func (r *renderer) field(marker byte, text []byte) {
+func (r *Rendering) plainField(marker byte, text []byte) {
 	r.room(2)
-	r.buf = append(r.buf, rs, marker)
-	r.text(text)
+	r.plainMark(marker)
+	r.plainText(text)
 }
 
-func (r *renderer) text(text []byte) {
+func (r *Rendering) plainText(text []byte) {
 	if utf8.Valid(text) && bytes.IndexByte(text, rs) < 0 {
 		r.room(len(text))
-		r.buf = append(r.buf, text...)
+		r.Text = append(r.Text, text...)
 		return
 	}
 	r.room(2 * len(text))
 	for _, b := range text {
-		r.buf = appendEscaped(r.buf, b)
+		r.Text = appendEscaped(r.Text, b)
 	}
 }
 
@@ -164,15 +149,4 @@ func appendEscaped(dst []byte, b byte) []byte {
 		return append(dst, rs, b-escapeShift)
 	}
 	return append(dst, b)
-}
-
-// room makes space for n more bytes. The array that is left behind holds text, so it is cleared.
-func (r *renderer) room(n int) {
-	if cap(r.buf)-len(r.buf) >= n {
-		return
-	}
-	grown := make([]byte, len(r.buf), 2*cap(r.buf)+n)
-	copy(grown, r.buf)
-	clear(r.buf)
-	r.buf = grown
 }

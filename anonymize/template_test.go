@@ -1,0 +1,113 @@
+package anonymize
+
+import (
+	"bytes"
+	"errors"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tailgate/prompt"
+)
+
+func jinjaName(name string) string { return jinjaPrefix + filepath.Join(templatesDir, name+".jinja") }
+
+// The fast paths write what the Jinja form of the same template writes, control tokens included.
+func TestFastPathsEqualJinja(t *testing.T) {
+	for _, name := range []string{TemplateChatML, TemplateLlama3} {
+		fast, slow := mustTemplate(t, name), mustTemplate(t, jinjaName(name))
+		for _, c := range loadChats(t) {
+			if c.Name == "image" { // a template of text alone has no placeholder
+				continue
+			}
+			t.Run(name+"/"+c.Name, func(t *testing.T) {
+				p := c.prompt(t)
+				var a, b Rendering
+				if err := errors.Join(fast.Render(&a, p), slow.Render(&b, p)); err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(string(b.Text), string(a.Text)); diff != "" {
+					t.Errorf("the fast path differs (-jinja +fast):\n%s", diff)
+				}
+				known := func(r *Rendering) (out []string) {
+					controls := append(append([]string{}, chatMLControls...), llama3Controls...)
+					for _, m := range r.Marks {
+						for _, c := range controls {
+							if string(r.Text[m.From:m.To]) == c {
+								out = append(out, c)
+							}
+						}
+					}
+					return out
+				}
+				if diff := cmp.Diff(known(&b), known(&a)); diff != "" {
+					t.Errorf("other control tokens (-jinja +fast):\n%s", diff)
+				}
+			})
+		}
+	}
+}
+
+func lcp(a, b []byte) int { return commonPrefix(a, b) }
+
+// What a prompt and its answer are rendered to is where the next turn's prompt begins.
+func TestAnswersContinueTheChain(t *testing.T) {
+	for _, name := range []string{TemplatePlain, TemplateChatML, TemplateLlama3, jinjaName("chatml"), jinjaName("turns")} {
+		tpl := mustTemplate(t, name)
+		for _, c := range loadChats(t) {
+			p := c.prompt(t)
+			for i := 1; i+1 < len(p.Messages); i++ {
+				if p.Messages[i].Role != "assistant" || p.Messages[i+1].Role == "assistant" {
+					continue
+				}
+				before, next := *p, *p
+				before.Messages, before.Intact = p.Messages[:i], i
+				next.Messages, next.Intact = p.Messages[:i+2], i+2
+				var a, b Rendering
+				err := errors.Join(tpl.RenderAnswer(&a, &before, &p.Messages[i]), tpl.Render(&b, &next))
+				if refused := new(TemplateError); errors.As(err, &refused) {
+					continue // the template does without arguments that are no JSON
+				}
+				if err != nil {
+					t.Fatalf("%s: %s: %v", name, c.Name, err)
+				}
+				if n := lcp(a.Text, b.Text); n < len(a.Text) {
+					t.Errorf("%s: %s: turn %d shares %d of %d bytes", name, c.Name, i, n, len(a.Text))
+				}
+				if len(p.Messages) != len(c.Messages) || p.Messages[i].Role != "assistant" {
+					t.Fatal("rendering an answer changed the prompt")
+				}
+			}
+		}
+	}
+}
+
+// Up to Messages[i], the text depends on nothing behind message i.
+func TestMessagesAreStable(t *testing.T) {
+	for _, name := range []string{TemplatePlain, TemplateChatML, TemplateLlama3} {
+		tpl := mustTemplate(t, name)
+		for _, c := range loadChats(t) {
+			p := c.prompt(t)
+			var whole, part Rendering
+			if err := tpl.Render(&whole, p); err != nil {
+				t.Fatal(err)
+			}
+			if len(whole.Messages) != len(p.Messages) {
+				t.Fatalf("%s: %s: %d offsets for %d messages", name, c.Name, len(whole.Messages), len(p.Messages))
+			}
+			for i := range p.Messages {
+				q := *p
+				q.Messages = append(p.Messages[:i+1:i+1], prompt.Message{Role: "tool", Parts: said("other")}, prompt.Message{Role: "user", Parts: said("end")})
+				q.Intact = len(q.Messages)
+				if err := tpl.Render(&part, &q); err != nil {
+					t.Fatal(err)
+				}
+				end := whole.Messages[i]
+				if len(part.Text) < end || !bytes.Equal(part.Text[:end], whole.Text[:end]) || part.Messages[i] != end {
+					t.Errorf("%s: %s: message %d is not stable", name, c.Name, i)
+				}
+			}
+		}
+	}
+}

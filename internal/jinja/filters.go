@@ -1,0 +1,333 @@
+package jinja
+
+import (
+	"math"
+	"math/big"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+type filter func(in *interp, v Value, a *callArgs) Value
+
+// filterNamed returns one of the filters of jinja2 that chat templates use, nil for another name.
+func filterNamed(name string) filter {
+	f := plainFilter(name)
+	if f == nil {
+		return nil
+	}
+	return func(in *interp, v Value, a *callArgs) Value {
+		out := f(in, v, a)
+		a.done()
+		return out
+	}
+}
+
+func plainFilter(name string) filter {
+	switch name {
+	case "abs":
+		return abs
+	case "capitalize":
+		return func(in *interp, v Value, a *callArgs) Value { return in.capitalize(in.show(v, a.line), a.line) }
+	case "count", "length":
+		return count
+	case "d", "default":
+		return defaulted
+	case "dictsort":
+		return dictSort
+	case "first":
+		return first
+	case "float":
+		return toFloat
+	case "int":
+		return toInt
+	case "items":
+		return items
+	case "join":
+		return join
+	case "last":
+		return last
+	case "list":
+		return list
+	case "lower":
+		return func(in *interp, v Value, a *callArgs) Value { return in.lower(in.show(v, a.line), a.line) }
+	case "map":
+		return mapped
+	case "reject":
+		return choose(false, false)
+	case "rejectattr":
+		return choose(false, true)
+	case "replace":
+		return replaceFilter
+	case "reverse":
+		return reverse
+	case "select":
+		return choose(true, false)
+	case "selectattr":
+		return choose(true, true)
+	case "string":
+		return func(in *interp, v Value, a *callArgs) Value { return in.show(v, a.line) }
+	case "tojson":
+		return toJSON
+	case "trim":
+		return trim
+	case "unique":
+		return unique
+	case "upper":
+		return func(in *interp, v Value, a *callArgs) Value { return in.upper(in.show(v, a.line), a.line) }
+	}
+	return nil
+}
+
+func count(in *interp, v Value, a *callArgs) Value {
+	n, ok := length(v)
+	if !ok {
+		in.fail(a.line, "the length of a %s", typeName(v))
+	}
+	return int64(n)
+}
+
+func trim(in *interp, v Value, a *callArgs) Value {
+	return strip(true, true)(in, in.show(v, a.line), a)
+}
+
+func defaulted(_ *interp, v Value, a *callArgs) Value {
+	otherwise, boolean := a.or("default_value", ""), a.or("boolean", false)
+	if _, ok := v.(undefined); ok || truth(boolean) && !truth(v) {
+		return otherwise
+	}
+	return v
+}
+
+func first(in *interp, v Value, a *callArgs) Value {
+	if items := in.items(v, a.line); len(items) > 0 {
+		return items[0]
+	}
+	return undefined{}
+}
+
+func last(in *interp, v Value, a *callArgs) Value {
+	if items := in.items(v, a.line); len(items) > 0 {
+		return items[len(items)-1]
+	}
+	return undefined{}
+}
+
+func list(in *interp, v Value, a *callArgs) Value {
+	return &List{Items: slices.Clone(in.items(v, a.line))}
+}
+
+func join(in *interp, v Value, a *callArgs) Value {
+	sep, key := a.or("d", ""), a.or("attribute", nil)
+	parts := []Value{}
+	for _, item := range in.items(v, a.line) {
+		if key != nil {
+			item = in.path(item, key, a.line)
+		}
+		parts = append(parts, in.show(item, a.line))
+	}
+	return in.joinValues(parts, in.show(sep, a.line), a.line)
+}
+
+// path is an attribute as filters name it: parts with dots between, numbers index.
+func (in *interp) path(v, key Value, line int) Value {
+	name, ok := str(key)
+	if !ok {
+		return in.item(v, key, line)
+	}
+	for part := range strings.SplitSeq(name, ".") {
+		if n, err := strconv.ParseInt(part, 10, 64); err == nil {
+			v = in.item(v, n, line)
+			continue
+		}
+		v = in.item(v, part, line)
+	}
+	return v
+}
+
+func replaceFilter(in *interp, v Value, a *callArgs) Value {
+	from, to := a.text("old"), a.text("new")
+	n := a.or("count", nil)
+	if n == nil {
+		n = int64(-1)
+	}
+	c, ok := integer(n)
+	if !ok {
+		in.fail(a.line, "replace with a count that is no int")
+	}
+	return in.replace(in.show(v, a.line), from, to, int(c), a.line)
+}
+
+func reverse(in *interp, v Value, a *callArgs) Value {
+	if _, ok := str(v); ok {
+		return in.join(reversed(in.items(v, a.line)), "", a.line)
+	}
+	return &List{Items: reversed(in.items(v, a.line)), view: true}
+}
+
+func toInt(in *interp, v Value, a *callArgs) Value {
+	otherwise := a.or("default", int64(0))
+	switch v := v.(type) {
+	case string, *Text:
+		s, _ := str(v)
+		n, err := strconv.ParseInt(strings.TrimFunc(s, Space), 10, 64)
+		if err == nil && isASCII(s) && !strings.Contains(s, "_") {
+			return n
+		}
+		in.fail(a.line, "unsupported: the int of a text that is no plain number")
+	case undefined:
+		in.fail(a.line, "the int of an undefined value")
+	case *big.Int:
+		return v
+	case float64:
+		if math.Abs(v) < 1<<53 {
+			return int64(v)
+		}
+		in.fail(a.line, "unsupported: the int of such a float")
+	}
+	if n, ok := integer(v); ok {
+		return n
+	}
+	return otherwise
+}
+
+func toFloat(in *interp, v Value, a *callArgs) Value {
+	if _, ok := str(v); ok {
+		in.fail(a.line, "unsupported: the float of a text")
+	}
+	otherwise := a.or("default", 0.0)
+	switch n := v.(type) {
+	case undefined:
+		in.fail(a.line, "the float of an undefined value")
+	case *big.Int:
+		f, _ := new(big.Float).SetInt(n).Float64()
+		return f
+	}
+	if f, ok := number(v); ok {
+		return f
+	}
+	return otherwise
+}
+
+func abs(in *interp, v Value, a *callArgs) Value {
+	switch n := v.(type) {
+	case float64:
+		return math.Abs(n)
+	case *big.Int:
+		return new(big.Int).Abs(n)
+	}
+	n, ok := integer(v)
+	if !ok {
+		in.fail(a.line, "abs of a %s", typeName(v))
+	}
+	return max(n, -n)
+}
+
+func items(in *interp, v Value, a *callArgs) Value {
+	switch v := v.(type) {
+	case undefined:
+		return &List{view: true}
+	case *Dict:
+		return dictMethods["items"](in, v, a)
+	}
+	in.fail(a.line, "items of a %s", typeName(v))
+	return nil
+}
+
+// choose is select, reject, selectattr and rejectattr.
+func choose(keep, attr bool) filter {
+	return func(in *interp, v Value, a *callArgs) Value {
+		key := Value(nil)
+		if attr {
+			key = a.must("attribute")
+		}
+		test := func(v Value) bool { return truth(v) }
+		if name, ok := a.take(""); ok {
+			s, _ := str(name)
+			t := testNamed(s)
+			if t == nil {
+				in.fail(a.line, "unsupported: a test that is not known")
+			}
+			rest := slices.Clone(a.pos)
+			a.pos = nil
+			test = func(v Value) bool { return t(in, v, &callArgs{in: in, line: a.line, pos: slices.Clone(rest)}) }
+		}
+		out := &List{view: true}
+		for _, item := range in.items(v, a.line) {
+			in.tick(a.line)
+			subject := item
+			if attr {
+				subject = in.path(item, key, a.line)
+			}
+			if test(subject) == keep {
+				out.Items = append(out.Items, item)
+			}
+		}
+		return out
+	}
+}
+
+// mapped is map: by a filter's name, or with attribute=.
+func mapped(in *interp, v Value, a *callArgs) Value {
+	out := &List{view: true}
+	var each func(Value) Value
+	if len(a.pos) > 0 {
+		name, _ := str(a.must("filter"))
+		f := filterNamed(name)
+		if f == nil {
+			in.fail(a.line, "unsupported: mapping by a filter that is not known")
+		}
+		rest := a.pos
+		a.pos = nil
+		each = func(item Value) Value {
+			return f(in, item, &callArgs{in: in, line: a.line, pos: slices.Clone(rest)})
+		}
+	} else {
+		key, otherwise := a.must("attribute"), a.or("default", undefined{})
+		each = func(item Value) Value {
+			got := in.path(item, key, a.line)
+			if _, ok := got.(undefined); ok {
+				return otherwise
+			}
+			return got
+		}
+	}
+	for _, item := range in.items(v, a.line) {
+		in.tick(a.line)
+		out.Items = append(out.Items, each(item))
+	}
+	return out
+}
+
+// unique keeps the first of equal items; texts are equal whatever their case, as in jinja2.
+func unique(in *interp, v Value, a *callArgs) Value {
+	out, seen := &List{view: true}, map[string]bool{}
+	for _, item := range in.items(v, a.line) {
+		s, ok := str(item)
+		if !ok {
+			in.fail(a.line, "unsupported: unique of others than texts")
+		}
+		in.onlyASCII(s, "unique", a.line)
+		if s = strings.ToLower(s); !seen[s] {
+			seen[s] = true
+			out.Items = append(out.Items, item)
+		}
+	}
+	return out
+}
+
+// dictSort is dictsort by key, whatever its case.
+func dictSort(in *interp, v Value, a *callArgs) Value {
+	d, ok := v.(*Dict)
+	if !ok {
+		in.fail(a.line, "dictsort of a %s", typeName(v))
+	}
+	pairs := dictMethods["items"](in, d, a).(*List).Items
+	key := func(v Value) string {
+		s, _ := str(v.(*List).Items[0])
+		in.onlyASCII(s, "dictsort", a.line)
+		return strings.ToLower(s)
+	}
+	slices.SortStableFunc(pairs, func(x, y Value) int { return strings.Compare(key(x), key(y)) })
+	return &List{Items: pairs}
+}
