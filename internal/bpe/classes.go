@@ -38,20 +38,22 @@ func classAt(text []byte, pos int) (class uint8, size int) {
 
 // classWide is classAt for code points of more than one byte.
 func classWide(text []byte, pos int) (class uint8, size int) {
-	b, r := text[pos], rune(0)
+	b := text[pos]
 	switch {
 	case b < 0xE0:
-		r, size = rune(b&0x1F)<<6|rune(text[pos+1]&0x3F), 2
+		return classTwo(b, text[pos+1]), 2
 	case b < 0xF0:
 		if caselessLead(b) {
 			return classCased, 3
 		}
-		r, size = rune(b&0x0F)<<12|rune(text[pos+1]&0x3F)<<6|rune(text[pos+2]&0x3F), 3
-	default:
-		r, size = rune(b&7)<<18|rune(text[pos+1]&0x3F)<<12|rune(text[pos+2]&0x3F)<<6|rune(text[pos+3]&0x3F), 4
+		return classOf(rune(b&0x0F)<<12 | rune(text[pos+1]&0x3F)<<6 | rune(text[pos+2]&0x3F)), 3
 	}
-	return classOf(r), size
+	return classOf(rune(b&7)<<18 | rune(text[pos+1]&0x3F)<<12 | rune(text[pos+2]&0x3F)<<6 | rune(text[pos+3]&0x3F)), 4
 }
+
+// classTwo is the class of a code point of two bytes. The first pages lie where they belong, so the index is
+// not asked.
+func classTwo(b, c byte) uint8 { return classPages[uint(b&0x1F)<<6|uint(c&0x3F)] & 7 }
 
 // caselessLead tells that every code point that begins with b is a letter without case: U+5000–U+9FFF (Han)
 // and U+B000–U+CFFF (Hangul).

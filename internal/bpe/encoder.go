@@ -14,6 +14,9 @@ type Encoder struct {
 	heap    minHeap
 	norm    normalizer
 	counted []uint32
+
+	pairText []byte // of settles
+	pairIDs  []uint32
 }
 
 // keepScratch is up to how many bytes a scratch buffer stays with the encoder after a text that needed it.
@@ -32,53 +35,40 @@ func (e *Encoder) Append(dst []uint32, text []byte) []uint32 {
 	return dst
 }
 
-// normalize returns text as the vocabulary wants it before splitting.
-func (e *Encoder) normalize(text []byte) []byte {
-	if e.enc.nfc {
-		return e.norm.nfc(text)
-	}
-	return text
-}
-
-// appendText appends the ids of text that is well-formed and normalized.
-func (e *Encoder) appendText(dst []uint32, text []byte) []uint32 {
-	if e.enc.words {
-		return e.appendWords(dst, text)
-	}
-	for pos := 0; pos < len(text); {
-		end := e.enc.split(text, pos)
-		dst = e.appendPiece(dst, text[pos:end])
-		pos = end
-	}
-	return dst
-}
-
-// appendWords takes words of ASCII by asciiWord and asks the splitter for the rest.
+// appendWords takes words of ASCII by wordStop and asks the splitter for the rest.
 func (e *Encoder) appendWords(dst []uint32, text []byte) []uint32 {
-	enc, v, role := e.enc, e.enc.vocab, &e.enc.role
-	short, shift := v.short, v.shortShift
-	for pos := 0; pos < len(text); {
-		if pos+8 <= len(text) {
-			w := binary.LittleEndian.Uint64(text[pos:])
-			switch n := asciiWord(w, role); n {
-			case 0:
-			case 8:
-				if end := longWord(text, pos, role); end > 0 {
-					dst = e.appendPiece(dst, text[pos:end])
-					pos = end
-					continue
-				}
-			default:
-				key := w & (1<<(8*n) - 1)
-				if s := &short[key*mix1>>shift]; s.key == key && s.size == uint32(n) {
-					dst = append(dst, s.id)
-				} else {
-					dst = e.appendPiece(dst, text[pos:pos+int(n)])
-				}
-				pos += int(n)
+	enc, role := e.enc, &e.enc.role
+	short, shift := enc.vocab.short, enc.vocab.shortShift&63
+	pos := 0
+	for pos+8 <= len(text) {
+		w := binary.LittleEndian.Uint64(text[pos:])
+		n := wordStop(w)
+		end := pos + int(n)
+		switch first := role[byte(w)]; {
+		case first > rolePrefix:
+			end = enc.split(text, pos)
+		case n == 8:
+			if end = longWord(text, pos, role); end == 0 {
+				end = enc.split(text, pos)
+			}
+		default:
+			// A letter stands first, or after the prefix; what ends the word is neither letter nor doubtful.
+			if next := role[byte(w>>(8*n&63))]; n == uint(first) || next-rolePrefix > roleEnds-rolePrefix {
+				end = enc.split(text, pos)
+			}
+		}
+		if n = uint(end - pos); n <= 8 {
+			key := w & (^uint64(0) >> ((64 - 8*n) & 63))
+			if s := &short[key*mix1>>shift]; s.key == key && s.size == uint32(n) {
+				dst = append(dst, s.id)
+				pos = end
 				continue
 			}
 		}
+		dst = e.appendPiece(dst, text[pos:end])
+		pos = end
+	}
+	for pos < len(text) {
 		end := enc.split(text, pos)
 		dst = e.appendPiece(dst, text[pos:end])
 		pos = end
@@ -109,7 +99,7 @@ func (e *Encoder) appendPiece(dst []uint32, piece []byte) []uint32 {
 		return append(dst, id)
 	}
 	line := &e.cache[lineOf(a, b, c)]
-	if int(line.size) == len(piece) && line.key == [3]uint64{a, b, c} {
+	if int(line.size) == len(piece) && line.key[0] == a && line.key[1] == b && line.key[2] == c {
 		return append(dst, line.ids[:line.count]...)
 	}
 	begin := len(dst)
@@ -157,5 +147,7 @@ func (e *Encoder) Clear() {
 	clear(e.links[:cap(e.links)])
 	clear(e.heap[:cap(e.heap)])
 	clear(e.counted[:cap(e.counted)])
+	clear(e.pairText[:cap(e.pairText)])
+	clear(e.pairIDs[:cap(e.pairIDs)])
 	e.norm.clear()
 }

@@ -122,8 +122,7 @@ func (e *Encoding) fillTables(s spec) error {
 	return nil
 }
 
-// listedMerges indexes a list of merges. ordered tells that their joints come in the order of ids, each greater
-// than its halves.
+// listedMerges indexes a list of merges. ordered tells that their joints come in the order of ids.
 func listedMerges(v *vocab, list [][2]uint32) (t *rankTable, ordered bool, err error) {
 	t, ordered = newRankTable(len(list)), true
 	var both []byte
@@ -141,7 +140,7 @@ func listedMerges(v *vocab, list [][2]uint32) (t *rankTable, ordered bool, err e
 			return nil, false, fmt.Errorf("merge %d is merge %d again", rank, before)
 		}
 		t.insert(m[0], m[1], uint32(rank), joint)
-		ordered = ordered && joint >= last && joint > m[0] && joint > m[1]
+		ordered = ordered && joint >= last
 		last = joint
 	}
 	return t, ordered, nil
@@ -183,8 +182,14 @@ func (e *Encoding) reachable() []bool {
 // ID names the vocabulary and its version, as it enters the block chain: "o200k/1", "hf/<12 hex>/1".
 func (e *Encoding) ID() string { return e.id }
 
-// UnicodeVersion is the Unicode version of the class tables that the splitters use.
-func (e *Encoding) UnicodeVersion() string { return unicodeVersion }
+// UnicodeVersion is the Unicode version of the class tables that the splitters use, and that of the normalizer
+// where there is one: "16.0.0", "16.0.0, NFC 9.0.0".
+func (e *Encoding) UnicodeVersion() string {
+	if e.nfc {
+		return unicodeVersion + ", NFC " + nfcVersion
+	}
+	return unicodeVersion
+}
 
 // Size is one more than the greatest id, special tokens included.
 func (e *Encoding) Size() int {

@@ -3,6 +3,7 @@ package bpe
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"unicode/utf8"
 )
@@ -204,7 +205,8 @@ func (v *hfVocab) add(id uint32, name []byte) error {
 
 // hfWithin names the part in which a reader met a fault.
 func hfWithin(field string, err error) error {
-	if f, ok := err.(*FileError); ok && f.Field == "" {
+	var f *FileError
+	if errors.As(err, &f) && f.Field == "" {
 		return &FileError{f.Fault, field, f.Reason}
 	}
 	return err

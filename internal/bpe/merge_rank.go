@@ -32,15 +32,16 @@ func (e *Encoder) appendShort(dst []uint32, piece []byte) []uint32 {
 		if best == none {
 			break
 		}
-		ids[at] = best
 		n--
-		copy(ids[at+1:n], ids[at+2:n+1])
-		copy(joints[at:n-1], joints[at+1:n])
+		ids[at] = best
+		for i := at + 1; i < n; i++ {
+			ids[i], joints[i-1] = ids[i+1], joints[i]
+		}
 		if at > 0 {
-			joints[at-1] = g.pairs.joint(ids[at-1], best)
+			joints[at-1] = g.joint(ids[at-1], best)
 		}
 		if at < n-1 {
-			joints[at] = g.pairs.joint(best, ids[at+1])
+			joints[at] = g.joint(best, ids[at+1])
 		}
 	}
 	return append(dst, ids[:n]...)

@@ -61,6 +61,14 @@ func (n *normalizer) nfc(text []byte) []byte {
 	return out
 }
 
+// normalize returns well-formed text as the vocabulary wants it before splitting.
+func (e *Encoder) normalize(text []byte) []byte {
+	if e.enc.nfc {
+		return e.norm.nfc(text)
+	}
+	return text
+}
+
 // release zeroes and drops scratch that one great text left behind.
 func (n *normalizer) release() {
 	if cap(n.out) > keepScratch {

@@ -42,9 +42,7 @@ const none = ^uint32(0)
 
 // joint returns the token that l and r join to, or none.
 func (p *pairTable) joint(l, r uint32) uint32 {
-	h := pairKey(l, r) * mix1
-	f := h >> p.filterShift
-	if p.filter[f>>6]>>(f&63)&1 == 0 {
+	if f := pairKey(l, r) * mix1 >> p.filterShift; p.filter[f>>6]>>(f&63)&1 == 0 {
 		return none
 	}
 	return p.probe(l, r)

@@ -57,6 +57,19 @@ func (e *Encoder) appendNormalized(dst []uint32, text []byte) []uint32 {
 	return e.appendAround(dst, e.normalize(text), e.enc.normalized, (*Encoder).appendText)
 }
 
+// appendText appends the ids of text that is well-formed and normalized.
+func (e *Encoder) appendText(dst []uint32, text []byte) []uint32 {
+	if e.enc.words {
+		return e.appendWords(dst, text)
+	}
+	for pos := 0; pos < len(text); {
+		end := e.enc.split(text, pos)
+		dst = e.appendPiece(dst, text[pos:end])
+		pos = end
+	}
+	return dst
+}
+
 // appendAround appends the ids of the tokens that m finds, and has rest append what lies between.
 func (e *Encoder) appendAround(dst []uint32, text []byte, m *matcher, rest func(*Encoder, []uint32, []byte) []uint32) []uint32 {
 	done := 0

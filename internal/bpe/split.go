@@ -1,5 +1,21 @@
 package bpe
 
+// asciiPunct returns the end of the run of ASCII at pos that is neither letter, digit nor white space. ok is false when
+// what ends the run is no ASCII, so that the run may go on.
+func asciiPunct(text []byte, pos int) (end int, ok bool) {
+	for pos < len(text) {
+		b := text[pos]
+		if b >= 0x80 {
+			return pos, false
+		}
+		if classPages[b]&7 != classOther {
+			break
+		}
+		pos++
+	}
+	return pos, true
+}
+
 // splitDigits returns the end of a run of at most most digits at pos.
 func splitDigits(text []byte, pos, most int) int {
 	for ; most > 0; most-- {
@@ -17,7 +33,12 @@ func splitDigits(text []byte, pos, most int) int {
 func splitBlanks(text []byte, pos int) int {
 	end, last, afterBreak := pos, pos, -1
 	for end < len(text) {
-		c, n := classAt(text, end)
+		c, n := uint8(classOther), 1
+		if b := text[end]; b < 0x80 {
+			c = classPages[b] & 7
+		} else {
+			c, n = classWide(text, end)
+		}
 		if setSpace>>c&1 == 0 {
 			break
 		}

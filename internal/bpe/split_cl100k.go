@@ -10,8 +10,13 @@ func splitCl100k(text []byte, pos int) int {
 // splitGPT4 is the family of cl100k, Llama 3 and Qwen 2. They differ in how many digits make a piece, and in
 // whether a run of white space that ends the text is one piece (atEnd) or ends after its last line break.
 func splitGPT4(text []byte, pos, digits int, atEnd bool) int {
-	if n := contraction(text, pos); n > 0 {
-		return pos + n
+	if text[pos] == '\'' {
+		if n := contraction(text, pos); n > 0 {
+			return pos + n
+		}
+	}
+	if end := gpt4Punct(text, pos); end > pos {
+		return end
 	}
 	c, n := classAt(text, pos)
 	next, m := classAt(text, pos+n)
@@ -31,4 +36,18 @@ func splitGPT4(text []byte, pos, digits int, atEnd bool) int {
 		}
 	}
 	return splitBlanks(text, pos)
+}
+
+// gpt4Punct is the alternative of punctuation where all of it is ASCII and no letter follows its first character;
+// pos where the whole pattern must be asked.
+func gpt4Punct(text []byte, pos int) int {
+	begin := pos
+	if text[pos] == ' ' {
+		begin++
+	}
+	end, ok := asciiPunct(text, begin)
+	if !ok || end == begin || end == pos+1 && end < len(text) && setLetter>>(classPages[text[end]]&7)&1 != 0 {
+		return pos
+	}
+	return skip(text, end, 1<<classBreak)
 }

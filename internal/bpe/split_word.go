@@ -6,7 +6,7 @@ import (
 )
 
 // Most pieces of text are one word of ASCII: at most one character before it, at most one capital, small
-// letters. asciiWord measures them eight bytes at a time for every splitter whose pattern begins
+// letters. wordStop measures them eight bytes at a time for every splitter whose pattern begins
 // [^\r\n\p{L}\p{N}]?\p{L}+ or splits letters by case.
 
 const (
@@ -39,51 +39,35 @@ func wordRole() (role [256]uint8) {
 	return role
 }
 
-// notLower sets the high bit of every byte of w that is no small letter.
-func notLower(w uint64) uint64 {
+// between sets the high bit of every byte of w that lies between lo and hi, both ASCII.
+func between(w uint64, lo, hi uint64) uint64 {
 	low := w &^ highBits
-	atLeastA := low + (0x80-'a')*eachByte
-	aboveZ := low + (0x80-'z'-1)*eachByte
-	return (^atLeastA | aboveZ | w) & highBits
+	return (low + (0x80-lo)*eachByte) &^ (low + (0x7F-hi)*eachByte) &^ w & highBits
 }
 
-// asciiWord returns the length of the word that w begins with, at most 8; 8 means that it may go on. 0: no such
-// word, or what follows must be asked of the whole pattern.
-func asciiWord(w uint64, role *[256]uint8) uint {
-	start := uint(role[byte(w)])
-	if start > rolePrefix {
-		return 0
-	}
-	after := start
-	if byte(w>>(8*start))-'A' < 26 {
-		after++
-	}
-	stop := notLower(w) >> (8 * after) << (8 * after)
-	if stop == 0 {
-		return 8
-	}
-	n := uint(bits.TrailingZeros64(stop)) >> 3
-	if n == start || (role[byte(w>>(8*n))]-rolePrefix) > roleEnds-rolePrefix {
-		return 0
-	}
-	return n
+// wordStop returns the length of the word that w would begin with, at most 8: one byte of any sort, a capital when
+// that byte is no letter, small letters. No branch depends on the text.
+func wordStop(w uint64) uint {
+	lower, upper := between(w, 'a', 'z'), between(w, 'A', 'Z')
+	capital := upper &^ ((lower | upper) << 8) & 0x8000
+	return uint(bits.TrailingZeros64((lower|capital|0x80)^highBits)) >> 3
 }
 
-// longWord returns the end of the word whose first 8 bytes asciiWord has seen, or 0 as asciiWord does.
+// longWord returns the end of the word whose first 8 bytes wordStop has seen. 0: what follows must be asked of the
+// whole pattern.
 func longWord(text []byte, pos int, role *[256]uint8) int {
 	for pos += 8; pos < len(text); {
 		if pos+8 <= len(text) {
-			stop := notLower(binary.LittleEndian.Uint64(text[pos:]))
-			if stop == 0 {
-				pos += 8
+			n := bits.TrailingZeros64(between(binary.LittleEndian.Uint64(text[pos:]), 'a', 'z')^highBits) >> 3
+			pos += n
+			if n == 8 {
 				continue
 			}
-			pos += bits.TrailingZeros64(stop) >> 3
 		} else if text[pos]-'a' < 26 {
 			pos++
 			continue
 		}
-		if role[text[pos]] != rolePrefix && role[text[pos]] != roleEnds {
+		if r := role[text[pos]]; r != rolePrefix && r != roleEnds {
 			return 0
 		}
 		return pos

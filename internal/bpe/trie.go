@@ -23,28 +23,33 @@ const (
 	blockSize = 256
 )
 
-// longest returns the longest token that text begins with; every single byte is one.
-func (t *trie) longest(text []byte) uint32 {
+// longest returns the longest token that text begins with, and its length; every single byte is one.
+func (t *trie) longest(text []byte) (token uint32, size int) {
+	token, size = t.first[text[0]], 1
 	if len(text) == 1 {
-		return t.first[text[0]]
+		return token, size
 	}
-	best := t.first[text[0]]
+	units := t.units
 	u := t.heads[uint(text[0])<<8|uint(text[1])]
 	for i := 2; u != 0; i++ {
-		if token := uint32(u>>unitBits) & unitMask; token != 0 {
-			best = token - 1
+		if v := uint32(u>>unitBits) & unitMask; v != 0 {
+			token, size = v-1, i
 		}
 		base := u & unitMask
 		if base == 0 || i >= len(text) {
 			break
 		}
 		b := uint64(text[i])
-		u = t.units[base^b]
+		at := base ^ b
+		if at >= uint64(len(units)) {
+			break
+		}
+		u = units[at]
 		if u>>labelAt != b+1 {
 			break
 		}
 	}
-	return best
+	return token, size
 }
 
 // sortTokens returns the ids of all tokens in the order of their bytes.

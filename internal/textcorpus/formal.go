@@ -6,10 +6,20 @@ import (
 	"strings"
 )
 
-// identifier draws a name in one of the manners of programs.
+// identifier draws a name: mostly one that the document has already.
 func (b *builder) identifier() string {
-	switch b.r.IntN(6) {
-	case 0:
+	if len(b.names) > 5 && b.chance(80) {
+		return b.zipf(b.names)
+	}
+	name := b.newIdentifier()
+	b.names = append(b.names, name)
+	return name
+}
+
+// newIdentifier draws a name in one of the manners of programs.
+func (b *builder) newIdentifier() string {
+	switch b.r.IntN(10) {
+	case 0, 5:
 		return b.word() + "_" + b.word()
 	case 1:
 		return b.word() + capital(b.word())

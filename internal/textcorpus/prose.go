@@ -54,7 +54,11 @@ func (b *builder) sentence(n int) {
 		case 7:
 			b.addf(" \"%s %s\"", b.word(), b.word())
 		case 8:
-			b.add(" " + strings.ToUpper(b.word()))
+			if w := b.word(); b.chance(30) {
+				b.add(" " + strings.ToUpper(w))
+			} else {
+				b.add(" " + w)
+			}
 		default:
 			b.add(" " + b.word())
 		}
@@ -62,15 +66,13 @@ func (b *builder) sentence(n int) {
 	b.add(pick(b, []string{".", ".", ".", "?", "!", ":", "..."}))
 }
 
-// hanClause draws n words of Han, single characters more often than the vocabulary has them.
+// hanClause draws a set phrase, or about n words.
 func (b *builder) hanClause(n int) {
-	for range n {
-		if b.chance(45) {
-			b.add(b.zipf(b.words.hanOne))
-		} else {
-			b.add(b.zipf(b.words.han))
-		}
+	if b.chance(50) {
+		b.add(b.zipf(b.words.phrases))
+		return
 	}
+	b.hanWords(n)
 }
 
 // chinese draws prose with punctuation, markdown, numbers and some English.
@@ -106,7 +108,7 @@ func chinese(b *builder) {
 // pureHan draws lines of Han without punctuation.
 func pureHan(b *builder) {
 	for !b.full() {
-		b.hanClause(40 + b.r.IntN(200))
+		b.hanWords(40 + b.r.IntN(200))
 		b.add("\n")
 	}
 }
@@ -114,12 +116,10 @@ func pureHan(b *builder) {
 func japanese(b *builder) {
 	for !b.full() {
 		for range 2 + b.r.IntN(4) {
-			for range 2 + b.r.IntN(6) {
-				if b.chance(60) {
-					b.add(b.zipf(b.words.kana))
-				} else {
-					b.add(b.zipf(b.words.hanOne))
-				}
+			if b.chance(50) {
+				b.add(b.zipf(b.words.clauses))
+			} else {
+				b.kanaWords(2 + b.r.IntN(6))
 			}
 			b.add(pick(b, []string{"、", "、", "は", "が", "を"}))
 			if b.chance(6) {
@@ -137,11 +137,12 @@ func japanese(b *builder) {
 func others(b *builder) {
 	latin := append(b.words.scripts[:len(b.words.scripts):len(b.words.scripts)], b.words.accented)
 	for !b.full() {
-		list := latin[(b.serial+b.r.IntN(3))%len(latin)]
+		i := (b.serial + b.r.IntN(3)) % len(latin)
+		list, compounds := latin[i], b.words.foreign[i]
 		for i := range 4 + b.r.IntN(16) {
 			w := b.zipf(list)
-			if b.chance(15) {
-				w += b.zipf(list)
+			if b.chance(25) {
+				w = b.zipf(compounds)
 			}
 			if i == 0 {
 				w = capital(w)

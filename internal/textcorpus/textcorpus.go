@@ -28,10 +28,11 @@ const (
 	Broken     = "bad"   // prose with ill-formed UTF-8
 	Fuzz       = "fuzz"  // random code points, borders of the patterns over-represented
 	Giants     = "giant" // one piece of 100–200 KB
+	Marks      = "marks" // combining marks, jamo, forms that decompose: for vocabularies that normalize
 	Mix        = "mix"   // 40 % English, 20 code, 10 JSON, 15 Chinese, 5 Japanese, 8 others, 2 emoji and digits
 )
 
-// Kinds lists all kinds but Mix.
+// Kinds lists all kinds but Marks and Mix.
 func Kinds() []string {
 	return []string{English, Code, JSON, Chinese, PureHan, Japanese, Others, Emoji, Digits, WhiteSpace, Broken, Fuzz, Giants}
 }
@@ -45,7 +46,9 @@ type Source struct {
 
 // New returns a source over a vocabulary, its tokens by id (frequent first).
 func New(seed uint64, tokens [][]byte) *Source {
-	return &Source{r: rng.New(seed, "textcorpus"), words: sortWords(tokens)}
+	w := sortWords(tokens)
+	w.compose(rng.New(seed, "textcorpus", "lexicons"))
+	return &Source{r: rng.New(seed, "textcorpus"), words: w}
 }
 
 // Document appends one document of a kind to dst: 400 to 8,000 bytes, giants 100 to 200 KB. It fails for
@@ -53,7 +56,7 @@ func New(seed uint64, tokens [][]byte) *Source {
 func (s *Source) Document(dst []byte, kind string) ([]byte, error) {
 	draw, ok := map[string]func(*builder){
 		English: english, Code: code, JSON: jsonText, Chinese: chinese, PureHan: pureHan, Japanese: japanese, Others: others,
-		Emoji: emojiChat, Digits: digits, WhiteSpace: whiteSpace, Broken: broken, Fuzz: fuzz, Giants: giant,
+		Emoji: emojiChat, Digits: digits, WhiteSpace: whiteSpace, Broken: broken, Fuzz: fuzz, Giants: giant, Marks: marks,
 	}[kind]
 	if kind == Mix {
 		return s.Document(dst, s.mixed())
@@ -103,6 +106,7 @@ type builder struct {
 	text   []byte
 	limit  int // bytes, about
 	serial int
+	names  []string // identifiers of this document
 }
 
 func (b *builder) full() bool { return len(b.text) >= b.limit }

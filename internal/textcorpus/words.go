@@ -2,6 +2,7 @@ package textcorpus
 
 import (
 	"math"
+	"math/rand/v2"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -15,12 +16,41 @@ type words struct {
 	hanOne   []string // of one character
 	kana     []string // with Hiragana or Katakana
 	scripts  [][]string
+
+	// What no vocabulary has as one token comes again and again in real text: names, terms, set phrases.
+	compounds []string   // of latin
+	phrases   []string   // of han
+	clauses   []string   // of kana and han
+	foreign   [][]string // of scripts and accented
 }
 
 // scriptsOf are the other scripts that words.scripts has, in this order.
 var scriptsOf = []*unicode.RangeTable{
 	unicode.Cyrillic, unicode.Hangul, unicode.Arabic, unicode.Greek, unicode.Thai, unicode.Devanagari, unicode.Hebrew,
 	unicode.Armenian, unicode.Georgian, unicode.Bengali, unicode.Tamil,
+}
+
+const lexicon = 20_000 // compounds and phrases of a language
+
+// compose fills the lexicons.
+func (w *words) compose(r *rand.Rand) {
+	b := &builder{r: r, words: w}
+	made := func(n int, draw func()) []string {
+		list := make([]string, n)
+		for i := range list {
+			b.text = b.text[:0]
+			draw()
+			list[i] = string(b.text)
+		}
+		return list
+	}
+	tail := w.latin[len(w.latin)/20:]
+	w.compounds = made(lexicon, func() { b.add(b.zipf(w.latin) + b.zipf(tail)) })
+	w.phrases = made(lexicon, func() { b.hanWords(2 + r.IntN(6)) })
+	w.clauses = made(lexicon, func() { b.kanaWords(2 + r.IntN(6)) })
+	for _, list := range append(w.scripts[:len(w.scripts):len(w.scripts)], w.accented) {
+		w.foreign = append(w.foreign, made(lexicon/4, func() { b.add(b.zipf(list) + b.zipf(list)) }))
+	}
 }
 
 func sortWords(tokens [][]byte) *words {
@@ -93,13 +123,37 @@ func (b *builder) zipf(list []string) string {
 	return list[int(math.Exp(b.r.Float64()*math.Log(float64(len(list)))))-1]
 }
 
-// word is an English word: mostly one token, now and then a compound that no vocabulary has.
+// word is an English word: mostly one token, now and then a compound that no vocabulary has, rarely one never seen.
 func (b *builder) word() string {
-	w := b.zipf(b.words.latin)
-	if b.chance(4) {
-		w += b.zipf(b.words.latin[len(b.words.latin)/20:])
+	switch k := b.r.IntN(1000); {
+	case k < 5:
+		return b.zipf(b.words.latin) + b.zipf(b.words.latin)
+	case k < 60:
+		return b.zipf(b.words.compounds)
 	}
-	return w
+	return b.zipf(b.words.latin)
+}
+
+// hanWords draws n words of Han, single characters more often than the vocabulary has them.
+func (b *builder) hanWords(n int) {
+	for range n {
+		if b.chance(45) {
+			b.add(b.zipf(b.words.hanOne))
+		} else {
+			b.add(b.zipf(b.words.han))
+		}
+	}
+}
+
+// kanaWords draws n words of kana and Han.
+func (b *builder) kanaWords(n int) {
+	for range n {
+		if b.chance(60) {
+			b.add(b.zipf(b.words.kana))
+		} else {
+			b.add(b.zipf(b.words.hanOne))
+		}
+	}
 }
 
 func capital(s string) string {

@@ -3,6 +3,10 @@
 Reads the frames of tools/tokens on stdin and tokenizes each document again:
 
     go run ./tools/tokens -encoding o200k | python tokenizer_oracle.py tiktoken:o200k_base
+    go run ./tools/tokens -encoding FILE | python tokenizer_oracle.py hf:FILE
+    go run ./tools/tokens -encoding FILE -special | python tokenizer_oracle.py hf+special:FILE
+
+FILE is a tokenizer.json; with hf: its added tokens are taken out, so that all text is text.
 
 Prints documents, bytes and how many differ by kind, never their text. Exits with 1 when one differs.
 """
@@ -14,12 +18,26 @@ import sys
 import tempfile
 
 
-def encoder(name):
+def encoder(name, offsets=False):
+    """The function from a list of texts to the list of their ids; offsets as engines have them computed with it."""
     source, _, which = name.partition(":")
     if source == "tiktoken":
         import tiktoken
 
-        return tiktoken.get_encoding(which).encode_ordinary
+        encode = tiktoken.get_encoding(which).encode_ordinary
+        return lambda texts: [encode(t) for t in texts]
+    if source in ("hf", "hf+special"):
+        import json
+
+        import tokenizers
+
+        with open(which, encoding="utf-8") as file:
+            spec = json.load(file)
+        if source == "hf":
+            spec["added_tokens"], spec["post_processor"] = [], None
+        tok = tokenizers.Tokenizer.from_str(json.dumps(spec))
+        encode = tok.encode_batch if offsets else tok.encode_batch_fast
+        return lambda texts: [e.ids for e in encode(texts, add_special_tokens=False)]
     sys.exit(f"no oracle {name}")
 
 
@@ -31,19 +49,34 @@ def frames(stream):
         yield kind, doc, count, stream.read(8)
 
 
+def batches(items, size):
+    """Lists of items whose documents have about so many bytes together: one call of a library takes them all."""
+    batch, total = [], 0
+    for item in items:
+        batch.append(item)
+        total += len(item[1])
+        if total >= size:
+            yield batch
+            batch, total = [], 0
+    if batch:
+        yield batch
+
+
 def main():
     encode = encoder(sys.argv[1])
+    label = "/".join(sys.argv[1].replace(":", "/").split("/")[-2:])
     rows = {}
-    for kind, doc, count, digest in frames(sys.stdin.buffer):
-        ids = array.array("I", encode(doc.decode("utf-8", "replace")))
-        row = rows.setdefault(kind, [0, 0, 0, 0])
-        row[0] += 1
-        row[1] += len(doc)
-        row[2] += len(ids)
-        row[3] += len(ids) != count or hashlib.sha256(ids.tobytes()).digest()[:8] != digest
+    for batch in batches(frames(sys.stdin.buffer), 1 << 20):
+        for (kind, doc, count, digest), theirs in zip(batch, encode([f[1].decode("utf-8", "replace") for f in batch])):
+            ids = array.array("I", theirs)
+            row = rows.setdefault(kind, [0, 0, 0, 0])
+            row[0] += 1
+            row[1] += len(doc)
+            row[2] += len(ids)
+            row[3] += len(ids) != count or hashlib.sha256(ids.tobytes()).digest()[:8] != digest
     total = [sum(column) for column in zip(*rows.values())] or [0, 0, 0, 0]
     for kind, (docs, size, ids, differ) in [*rows.items(), ("all", total)]:
-        print(f"{sys.argv[1]:24} {kind:10} {docs:8} documents {size / 1e6:9.2f} MB {size / max(ids, 1):6.2f} bytes/token {differ:6} differ")
+        print(f"{label:24} {kind:10} {docs:8} documents {size / 1e6:9.2f} MB {size / max(ids, 1):6.2f} bytes/token {differ:6} differ")
     if total[3] or not total[0]:
         sys.exit(f"{total[3]} of {total[0]} documents differ")
 

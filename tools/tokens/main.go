@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -25,6 +26,7 @@ import (
 	"github.com/pkoukk/tiktoken-go-loader/assets"
 
 	"tailgate/internal/bpe"
+	"tailgate/internal/rng"
 	"tailgate/internal/textcorpus"
 )
 
@@ -35,12 +37,13 @@ func main() {
 	kinds := flag.String("kinds", strings.Join(append(textcorpus.Kinds(), textcorpus.Mix), ","), "kinds of documents")
 	sources := flag.String("sources", "", "folders whose source files are added, as many bytes of each as -bytes")
 	vocabulary := flag.String("vocabulary", "", "write the embedded vocabularies into this folder and end")
+	special := flag.Bool("special", false, "put texts of special tokens into the documents, and read them as their ids")
 	flag.Parse()
 	var err error
 	if *vocabulary != "" {
 		err = writeVocabularies(*vocabulary)
 	} else {
-		err = run(*encoding, *seed, *size, strings.Split(*kinds, ","), filepath.SplitList(*sources))
+		err = run(*encoding, *seed, *size, strings.Split(*kinds, ","), filepath.SplitList(*sources), *special)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "tokens:", err)
@@ -48,12 +51,15 @@ func main() {
 	}
 }
 
-func run(encoding string, seed uint64, size int, kinds, sources []string) error {
+func run(encoding string, seed uint64, size int, kinds, sources []string, special bool) error {
 	enc, err := load(encoding)
 	if err != nil {
 		return err
 	}
 	out := &frames{w: bufio.NewWriterSize(os.Stdout, 1<<20), enc: enc.NewEncoder()}
+	if special {
+		out.specials, out.random = enc.Specials(), rng.New(seed, "specials")
+	}
 	words, err := tokens()
 	if err != nil {
 		return err
@@ -85,7 +91,12 @@ func load(name string) (*bpe.Encoding, error) {
 	case "cl100k":
 		return bpe.Cl100k()
 	}
-	return nil, fmt.Errorf("no encoding %q", name)
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("opening a tokenizer.json: %w", err)
+	}
+	defer file.Close()
+	return bpe.ParseHF(file)
 }
 
 // tokens lists the vocabulary that the corpus draws words from, the same one for every encoding.
@@ -107,10 +118,18 @@ type frames struct {
 	enc *bpe.Encoder
 	ids []uint32
 	raw []byte
+
+	specials []string // put into each document, where there are any
+	random   *rand.Rand
 }
 
 func (f *frames) write(kind string, doc []byte) error {
-	f.ids = f.enc.Append(f.ids[:0], doc)
+	if len(f.specials) > 0 {
+		doc = f.withSpecials(doc)
+		f.ids = f.enc.AppendSpecial(f.ids[:0], doc)
+	} else {
+		f.ids = f.enc.Append(f.ids[:0], doc)
+	}
 	f.raw = f.raw[:0]
 	for _, id := range f.ids {
 		f.raw = binary.LittleEndian.AppendUint32(f.raw, id)
@@ -125,6 +144,26 @@ func (f *frames) write(kind string, doc []byte) error {
 		}
 	}
 	return nil
+}
+
+// withSpecials puts texts of special tokens, some of them cut, at random places of a copy of doc.
+func (f *frames) withSpecials(doc []byte) []byte {
+	var out []byte
+	for len(doc) > 0 {
+		n := min(len(doc), f.random.IntN(200))
+		for n < len(doc) && doc[n]&0xC0 == 0x80 {
+			n++
+		}
+		out, doc = append(out, doc[:n]...), doc[n:]
+		for range 1 + f.random.IntN(2) {
+			s := f.specials[f.random.IntN(len(f.specials))]
+			if f.random.IntN(4) == 0 {
+				s = strings.TrimSuffix(s, ">")
+			}
+			out = append(out, s...)
+		}
+	}
+	return out
 }
 
 // writeSources adds source files under dir, whole up to 64 KB, in the order of their names.
