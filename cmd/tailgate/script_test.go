@@ -49,6 +49,11 @@ func TestScripts(t *testing.T) {
 		},
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("SHARED", sharedDir())
+			tokenizers, err := filepath.Abs("../../internal/bpe/testdata/hf")
+			if err != nil {
+				return err
+			}
+			env.Setenv("TOKENIZERS", tokenizers)
 			return nil
 		},
 		Condition: func(cond string) (bool, error) {

@@ -9,6 +9,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -135,7 +136,10 @@ func (y *yardstick) compare(name string, files []string, size int64, cores int) 
 			return err
 		}
 		rows, _, _ := strings.Cut(text, " ")
-		peer.add(u, rows)
+		if u.rows, err = strconv.ParseInt(rows, 10, 64); err != nil {
+			return fmt.Errorf("reading the peer's rows: %w", err)
+		}
+		peer.add(u)
 	}
 	y.row(name, "Python", cores, size, peer)
 	ours, err := y.ours(out, cores, files)
@@ -152,7 +156,7 @@ func (y *yardstick) compare(name string, files []string, size int64, cores int) 
 // ours ingests sources into a new lake.
 func (y *yardstick) ours(dir string, cores int, sources []string) (u usage, err error) {
 	keys, lake := filepath.Join(dir, "keys"), filepath.Join(dir, "lake")
-	if _, _, err := timed(nil, y.tailgate, "keys", "init", "--keys", keys); err != nil {
+	if _, _, err := timed(nil, y.tailgate, "keys", "init", "--keys", keys, "--quiet"); err != nil {
 		return u, err
 	}
 	args := append([]string{"ingest"}, sources...)
@@ -161,11 +165,16 @@ func (y *yardstick) ours(dir string, cores int, sources []string) (u usage, err 
 	if err != nil {
 		return u, err
 	}
-	_, after, _ := strings.Cut(text, `"rows":`)
-	digits := strings.TrimLeft(after, " ")
-	end := strings.IndexFunc(digits, func(r rune) bool { return r < '0' || r > '9' })
-	u.add(one, digits[:max(end, 0)])
-	return u, nil
+	var report struct {
+		Total struct {
+			Rows int64 `json:"rows"`
+		} `json:"total"`
+	}
+	if err := json.Unmarshal([]byte(text), &report); err != nil {
+		return u, fmt.Errorf("reading the report: %w", err)
+	}
+	one.rows = report.Total.Rows
+	return one, nil
 }
 
 // fromBroker puts the files on a topic of two partitions and ingests it.
@@ -223,12 +232,11 @@ type usage struct {
 	rows      int64
 }
 
-func (u *usage) add(v usage, rows string) {
+func (u *usage) add(v usage) {
 	u.wall += v.wall
 	u.cpu += v.cpu
 	u.rss = max(u.rss, v.rss)
-	n, _ := strconv.ParseInt(rows, 10, 64)
-	u.rows += n
+	u.rows += v.rows
 }
 
 // timed runs a command and returns what it took and its output.

@@ -89,7 +89,8 @@ def one(job):
             if len(columns[0]) == 20_000:
                 flush()
         flush()
-        os.fsync(writer.file_handle.fileno()) if hasattr(writer.file_handle, "fileno") else None
+    with open(out, "rb") as written:
+        os.fsync(written.fileno())
     return rows, tokens
 
 
