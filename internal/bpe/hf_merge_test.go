@@ -42,7 +42,7 @@ func TestHFMergesByDefinition(t *testing.T) {
 		reference, enc := newNaive(e, s.merges), e.NewEncoder()
 		random := rand.New(rand.NewPCG(5, 6))
 		var n normalizer
-		for range 400 {
+		for range 150 {
 			text := randomText(random)
 			want := text
 			if s.nfc {

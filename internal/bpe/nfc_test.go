@@ -86,7 +86,7 @@ func TestNFCAgreesWithText(t *testing.T) {
 	}
 	random := rand.New(rand.NewPCG(1, 2))
 	var n normalizer
-	for range 30_000 {
+	for range 10_000 {
 		var text []rune
 		for range random.IntN(12) {
 			switch random.IntN(4) {

@@ -34,7 +34,7 @@ func TestMatcherFindsLeftmostLongest(t *testing.T) {
 		}
 		return string(b)
 	}
-	for round := range 3000 {
+	for round := range 1500 {
 		texts := map[string]bool{}
 		for range 1 + random.IntN(8) {
 			texts[word(5)] = true
@@ -103,5 +103,15 @@ func TestClearForgetsText(t *testing.T) {
 	}
 	if strings.Trim(string(enc.norm.out[:cap(enc.norm.out)]), "\x00") != "" {
 		t.Error("normalized text is kept")
+	}
+}
+
+// In steady state nothing is allocated, for special tokens and for text that NFC changes neither.
+func TestAppendSpecialAllocatesNothing(t *testing.T) {
+	enc := parseFixture(t, "qwen2").NewEncoder()
+	text := []byte("<|im_start|>user\nthe cafe\u0301 \u1112\u1161\u11ab, a\u0316\u0301 of 12 中大 \xff<|im_end|>\n")
+	dst := enc.AppendSpecial(nil, text)
+	if n := testing.AllocsPerRun(50, func() { dst = enc.AppendSpecial(dst[:0], text) }); n != 0 {
+		t.Errorf("%v allocations a text", n)
 	}
 }
