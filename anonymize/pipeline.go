@@ -81,8 +81,8 @@ func (w *worker) hashable(c *coder, all bool) (text []byte, whole bool) {
 	text = w.text.Text
 	gap := w.text.Gap
 	if c.enc == nil {
-		if gap >= 0 {
-			text = text[:gap]
+		if block := c.vocab.width * w.chain.size; gap >= 0 {
+			text = text[:gap/block*block] // a short last token would stand in for a whole one
 		}
 		return text, gap < 0
 	}

@@ -2,9 +2,12 @@ package anonymize
 
 import (
 	"bytes"
+	"fmt"
+	"runtime"
 	"slices"
 	"testing"
 
+	"tailgate/internal/rng"
 	"tailgate/prompt"
 	"tailgate/schemas"
 )
@@ -81,5 +84,87 @@ func TestLargePrompt(t *testing.T) {
 	}
 	if w := h.free[0]; cap(w.text.Text) > keepBytes || cap(w.tokens) > keepBytes/wordBytes {
 		t.Error("a huge buffer was kept")
+	}
+}
+
+// The common prefix of two lists of ids is that of the prompts' full blocks of tokens, plus the tail where all is
+// equal.
+func TestCommonPrefixLawOfVocabularies(t *testing.T) {
+	h, err := NewHasher(testKeys(), Options{Tokenizer: TokenizerO200k, Template: TemplateChatML, BlockSize: 2, Memo: 16 << 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tokensOf := func(p *prompt.Prompt) []uint32 {
+		var r Rendering
+		if err := h.def.template.Render(&r, p); err != nil {
+			t.Fatal(err)
+		}
+		return newCoder(h.def.vocab).append(nil, r.Text, r.Marks, 0, h.def.all)
+	}
+	r := rng.New(2, "prefix")
+	text := func() []byte {
+		var b []byte
+		for range r.IntN(60) {
+			b = append(b, []string{" tide", "潮", "ebb", "\n", "  ", "é", "4", "!", "'s", "<|im_end|>"}[r.IntN(10)]...)
+		}
+		return b
+	}
+	for range 150 {
+		a := text()
+		b := append(bytes.Clone(a[:r.IntN(len(a)+1)]), text()...)
+		pa, pb := oneText("user", a), oneText("user", b)
+		ta, tb := tokensOf(pa), tokensOf(pb)
+		same := 0
+		for same < min(len(ta), len(tb)) && ta[same] == tb[same] {
+			same++
+		}
+		want := same / 2
+		if same == len(ta) && same == len(tb) {
+			want = (same + 1) / 2
+		}
+		ia, na, errA := h.Blocks(nil, pa)
+		ib, nb, errB := h.Blocks(nil, pb)
+		if errA != nil || errB != nil || na != len(ta) || nb != len(tb) {
+			t.Fatalf("%d and %d tokens, want %d and %d (%v, %v)", na, nb, len(ta), len(tb), errA, errB)
+		}
+		got := 0
+		for got < min(len(ia), len(ib)) && ia[got] == ib[got] {
+			got++
+		}
+		if got != want {
+			t.Fatalf("%d ids in common, want %d", got, want)
+		}
+	}
+}
+
+// Ten thousand different prompts take no more memory than one thousand.
+func TestMemoryIsBounded(t *testing.T) {
+	const memo = 4 << 20
+	h, err := NewHasher(testKeys(), Options{Tokenizer: TokenizerO200k, Template: TemplateChatML, Memo: memo})
+	if err != nil {
+		t.Fatal(err)
+	}
+	heap := func() int64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	var ids []int64
+	var after int64
+	for i := range 10_000 {
+		text := fmt.Appendf(nil, "%d ferries of pier %d leave at %d, says table %d; ", i, i*7, i*13, i*31)
+		if ids, _, err = h.Blocks(ids[:0], oneText("user", bytes.Repeat(text, 10))); err != nil {
+			t.Fatal(err)
+		}
+		if i == 1000 {
+			after = heap()
+		}
+	}
+	if grown := heap() - after; grown > memo+1<<20 {
+		t.Errorf("the heap grew by %d bytes over 9,000 prompts", grown)
+	}
+	if n := memoBytes(h.memo); n > memo || n < memo/2 {
+		t.Errorf("the memo has %d bytes of %d", n, memo)
 	}
 }
