@@ -79,10 +79,7 @@ func (e *Encoder) appendWords(dst []uint32, text []byte) []uint32 {
 // appendPiece appends the ids of one piece: a token, else from the cache, else merged.
 func (e *Encoder) appendPiece(dst []uint32, piece []byte) []uint32 {
 	if len(piece) > cacheBytes {
-		if id, ok := e.enc.vocab.findLong(piece); ok {
-			return append(dst, id)
-		}
-		return e.mergePiece(dst, piece)
+		return e.appendLong(dst, piece)
 	}
 	a, b, c := key3(piece)
 	var id uint32
@@ -92,7 +89,7 @@ func (e *Encoder) appendPiece(dst []uint32, piece []byte) []uint32 {
 		id, ok = e.enc.vocab.findShort(a, uint32(n))
 	case n <= 16:
 		id, ok = e.enc.vocab.findMiddle(a, b, uint32(n))
-	default:
+	case !e.enc.complete:
 		id, ok = e.enc.vocab.findLong(piece)
 	}
 	if ok {
@@ -108,6 +105,17 @@ func (e *Encoder) appendPiece(dst []uint32, piece []byte) []uint32 {
 		line.put(a, b, c, len(piece), dst[begin:])
 	}
 	return dst
+}
+
+// appendLong is appendPiece for pieces that no cache line holds. Where the trie has all tokens it finds the
+// piece that is one.
+func (e *Encoder) appendLong(dst []uint32, piece []byte) []uint32 {
+	if !e.enc.complete {
+		if id, ok := e.enc.vocab.findLong(piece); ok {
+			return append(dst, id)
+		}
+	}
+	return e.mergePiece(dst, piece)
 }
 
 // mergePiece merges a piece that is no token by the fastest way that is right for the vocabulary.

@@ -23,6 +23,7 @@ type Encoding struct {
 	whole    bool
 	bytes    [256]uint32
 	greedy   *greedy    // nil when the vocabulary is not monotone
+	complete bool       // greedy makes every token that the vocabulary may find
 	merges   *rankTable // nil where greedy is not: there the id of a joint is its rank
 	split    splitFunc
 	words    bool
@@ -107,6 +108,7 @@ func (e *Encoding) fillTables(s spec) error {
 	switch {
 	case e.greedy != nil:
 		e.merges = nil
+		e.complete = !s.whole || e.vocab.within(reach)
 	case s.merges == nil:
 		e.merges = everyMerge(e.vocab)
 	}

@@ -48,7 +48,7 @@ func faultAt(fault FileFault, field, format string, args ...any) error {
 // post-processor adds nothing. Its splitter and normalizer, ignore_merges and the added tokens are honoured;
 // whatever else would change ids is refused by name with a FileError. ID holds the sha256 of the file.
 //
-// It reads at most 64 MiB, and needs about four times the size of the file while it reads.
+// It reads at most 64 MiB, and allocates about eight times the size of the file.
 func ParseHF(r io.Reader) (*Encoding, error) {
 	data, err := io.ReadAll(io.LimitReader(r, maxHFFile+1))
 	if err != nil {

@@ -57,3 +57,41 @@ func TestHFMergesByDefinition(t *testing.T) {
 		t.Errorf("%d files are merged greedily and %d by rank: both must be tried", greedy, byRank)
 	}
 }
+
+// FuzzHFAppend holds every fixture to merging by definition.
+func FuzzHFAppend(f *testing.F) {
+	type pair struct {
+		enc       *Encoder
+		reference *naive
+		nfc       bool
+	}
+	var pairs []pair
+	for _, name := range hfFixtures {
+		s, err := readHF(readFixture(f, name))
+		if err != nil {
+			f.Fatal(err)
+		}
+		e, err := newEncoding(s)
+		if err != nil {
+			f.Fatal(err)
+		}
+		pairs = append(pairs, pair{e.NewEncoder(), newNaive(e, s.merges), s.nfc})
+	}
+	f.Add([]byte("the request <|im_start|>of 123 中文 e\u0301!"))
+	f.Add([]byte("\xff\xe4\xb8A<both> \r\n カー゛x"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if len(text) > 4096 {
+			return
+		}
+		for i, p := range pairs {
+			want := appendRepaired(nil, text)
+			if p.nfc {
+				var n normalizer
+				want = n.nfc(want)
+			}
+			if d := cmp.Diff(p.reference.encode(want), p.enc.Append(nil, text)); d != "" {
+				t.Fatalf("%s: %+q: %s", hfFixtures[i], text, d)
+			}
+		}
+	})
+}

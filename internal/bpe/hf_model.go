@@ -83,7 +83,8 @@ func hfModel(s *spec, raw []byte) (*hfVocab, error) {
 			return nil, faultAt(NotTokenizer, "model."+name, "missing")
 		}
 	}
-	v := &hfVocab{alphabet: byteAlphabet(), others: map[string]uint32{}, arena: make([]byte, 0, len(parts["vocab"])/2)}
+	size := len(parts["vocab"]) // a token takes about 20 bytes of it
+	v := &hfVocab{alphabet: byteAlphabet(), others: map[string]uint32{}, arena: make([]byte, 0, size/2), tokens: make([][]byte, 0, min(size/20, maxTokens))}
 	if err := v.read(parts["vocab"]); err != nil {
 		return nil, err
 	}

@@ -132,14 +132,6 @@ func (g *greedy) sideBySide(l, r uint32) bool {
 	}
 }
 
-// joint returns the token that l and r join to, or none.
-func (g *greedy) joint(l, r uint32) uint32 {
-	if g.halves[l][0]&g.halves[r][1]&isHalf == 0 {
-		return none
-	}
-	return g.pairs.joint(l, r)
-}
-
 // appendGreedy appends the ids of piece.
 func (e *Encoder) appendGreedy(dst []uint32, piece []byte) []uint32 {
 	g, v := e.enc.greedy, e.enc.vocab

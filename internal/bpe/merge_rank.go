@@ -38,10 +38,10 @@ func (e *Encoder) appendShort(dst []uint32, piece []byte) []uint32 {
 			ids[i], joints[i-1] = ids[i+1], joints[i]
 		}
 		if at > 0 {
-			joints[at-1] = g.joint(ids[at-1], best)
+			joints[at-1] = g.pairs.joint(ids[at-1], best)
 		}
 		if at < n-1 {
-			joints[at] = g.joint(best, ids[at+1])
+			joints[at] = g.pairs.joint(best, ids[at+1])
 		}
 	}
 	return append(dst, ids[:n]...)

@@ -48,7 +48,7 @@ func wholeText(text []byte, _ int) int { return len(text) }
 // listed and not listed.
 func TestMergingIsByRank(t *testing.T) {
 	ways := map[string]int{}
-	for seed := range uint64(400) {
+	for seed := range uint64(120) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		tokens, merges := randomVocabulary(r, 1+r.IntN(60), seed%3 == 1)
 		s := spec{id: "test", tokens: tokens, whole: r.IntN(2) == 0, split: wholeText}
@@ -81,7 +81,7 @@ func TestMergingIsByRank(t *testing.T) {
 		}
 	}
 	for _, way := range []string{"greedy true, listed true", "greedy true, listed false", "greedy false, listed true", "greedy false, listed false"} {
-		if ways[way] < 10 {
+		if ways[way] < 8 {
 			t.Errorf("%s was tried %d times: %v", way, ways[way], ways)
 		}
 	}

@@ -33,7 +33,8 @@ func splitDigits(text []byte, pos, most int) int {
 func splitBlanks(text []byte, pos int) int {
 	end, last, afterBreak := pos, pos, -1
 	for end < len(text) {
-		c, n := uint8(classOther), 1
+		var c uint8
+		n := 1
 		if b := text[end]; b < 0x80 {
 			c = classPages[b] & 7
 		} else {

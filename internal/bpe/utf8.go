@@ -40,16 +40,18 @@ func sequence(text []byte) (n int, ok bool) {
 		need = 1
 	case b >= 0xE0 && b <= 0xEF:
 		need = 2
-		if b == 0xE0 {
+		switch b {
+		case 0xE0:
 			lo = 0xA0
-		} else if b == 0xED {
+		case 0xED:
 			hi = 0x9F
 		}
 	case b >= 0xF0 && b <= 0xF4:
 		need = 3
-		if b == 0xF0 {
+		switch b {
+		case 0xF0:
 			lo = 0x90
-		} else if b == 0xF4 {
+		case 0xF4:
 			hi = 0x8F
 		}
 	default:

@@ -182,6 +182,16 @@ func (v *vocab) twins() (a, b uint32, same bool) {
 	return 0, 0, false
 }
 
+// within tells that every token is in set.
+func (v *vocab) within(set []bool) bool {
+	for id, in := range set {
+		if !in && v.size(uint32(id)) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
 // load reads up to 8 bytes as a little-endian word, zeros above.
 func load(t []byte) (w uint64) {
 	if len(t) >= 8 {

@@ -20,15 +20,15 @@ func (b *builder) identifier() string {
 func (b *builder) newIdentifier() string {
 	switch b.r.IntN(10) {
 	case 0, 5:
-		return b.word() + "_" + b.word()
+		return b.term() + "_" + b.term()
 	case 1:
-		return b.word() + capital(b.word())
+		return b.term() + capital(b.term())
 	case 2:
-		return capital(b.word()) + capital(b.word())
+		return capital(b.term()) + capital(b.term())
 	case 3:
-		return strings.ToUpper(b.word()) + "_" + strings.ToUpper(b.word())
+		return strings.ToUpper(b.term()) + "_" + strings.ToUpper(b.term())
 	}
-	return b.word()
+	return b.term()
 }
 
 // code draws program text in the manner of Go, Python or C.
@@ -38,11 +38,11 @@ func code(b *builder) {
 	for !b.full() {
 		switch manner {
 		case 0:
-			b.addf("// %s %s %s %s.\nfunc (%s *%s) %s(%s %s) error {\n", capital(b.word()), b.word(), b.word(), b.word(), b.word()[:1], capital(b.word()), capital(b.identifier()), b.word(), b.word())
+			b.addf("// %s %s %s %s.\nfunc (%s *%s) %s(%s %s) error {\n", capital(b.term()), b.term(), b.term(), b.term(), b.term()[:1], capital(b.term()), capital(b.identifier()), b.term(), b.term())
 		case 1:
-			b.addf("def %s(self, %s=None, *%s):\n%s\"\"\"%s %s %s.\"\"\"\n", b.identifier(), b.word(), b.word(), indent, capital(b.word()), b.word(), b.word())
+			b.addf("def %s(self, %s=None, *%s):\n%s\"\"\"%s %s %s.\"\"\"\n", b.identifier(), b.term(), b.term(), indent, capital(b.term()), b.term(), b.term())
 		case 2:
-			b.addf("/* %s %s %s */\nstatic int %s(const char *%s, size_t %s)\n{\n", b.word(), b.word(), b.word(), b.identifier(), b.word(), b.word())
+			b.addf("/* %s %s %s */\nstatic int %s(const char *%s, size_t %s)\n{\n", b.term(), b.term(), b.term(), b.identifier(), b.term(), b.term())
 		}
 		depth := 1
 		for range 3 + b.r.IntN(12) {
@@ -67,29 +67,29 @@ func (b *builder) statement(manner, depth int) int {
 		if depth > 4 {
 			break
 		}
-		b.addf([]string{"if %s != nil && %s > %d {\n", "if %s is None or %s > %d:\n", "if (%s == NULL || %s->len > %d) {\n"}[manner], b.identifier(), b.word(), b.r.IntN(100))
+		b.addf([]string{"if %s != nil && %s > %d {\n", "if %s is None or %s > %d:\n", "if (%s == NULL || %s->len > %d) {\n"}[manner], b.identifier(), b.term(), b.r.IntN(100))
 		return depth + 1
 	case 1:
 		b.addf("%s = %s[%d]%s", b.identifier(), b.identifier(), b.r.IntN(16), end)
 	case 2:
-		b.addf("return %s.%s(%s, \"%s %s\")%s", b.word(), b.identifier(), b.word(), b.word(), b.word(), end)
+		b.addf("return %s.%s(%s, \"%s %s\")%s", b.term(), b.identifier(), b.term(), b.term(), b.term(), end)
 	case 3:
 		b.addf([]string{"for i := range %s {\n", "for i in range(%s):\n", "for (int i = 0; i < %s; i++) {\n"}[manner], b.identifier())
 		return min(depth+1, 6)
 	case 4:
-		b.addf("%s.%s(%s)%s", b.word(), b.identifier(), b.identifier(), end)
+		b.addf("%s.%s(%s)%s", b.term(), b.identifier(), b.identifier(), end)
 	case 5:
-		b.addf("%s%s %s %s%s", []string{"// ", "# ", "// "}[manner], b.word(), b.word(), b.word(), "\n")
+		b.addf("%s%s %s %s%s", []string{"// ", "# ", "// "}[manner], b.term(), b.term(), b.term(), "\n")
 	case 6:
 		if depth > 1 {
-			b.addf("%s += 0x%02x%s", b.word(), b.r.IntN(4096), end)
+			b.addf("%s += 0x%02x%s", b.term(), b.r.IntN(4096), end)
 			return depth - 1
 		}
 	case 7:
-		b.addf("%s, err := %s.%s(ctx, &%s{%s: %s})%s", b.word(), b.word(), capital(b.identifier()), capital(b.word()), capital(b.word()), b.identifier(), end)
+		b.addf("%s, err := %s.%s(ctx, &%s{%s: %s})%s", b.term(), b.term(), capital(b.identifier()), capital(b.term()), capital(b.term()), b.identifier(), end)
 		return depth
 	}
-	b.addf("%s := %s + %s%s", b.identifier(), b.identifier(), b.word(), end)
+	b.addf("%s := %s + %s%s", b.identifier(), b.identifier(), b.term(), end)
 	return depth
 }
 

@@ -45,7 +45,7 @@ func (w *words) compose(r *rand.Rand) {
 		return list
 	}
 	tail := w.latin[len(w.latin)/20:]
-	w.compounds = made(lexicon, func() { b.add(b.zipf(w.latin) + b.zipf(tail)) })
+	w.compounds = made(compounds, func() { b.add(b.zipf(w.latin) + b.zipf(tail)) })
 	w.phrases = made(lexicon, func() { b.hanWords(2 + r.IntN(6)) })
 	w.clauses = made(lexicon, func() { b.kanaWords(2 + r.IntN(6)) })
 	for _, list := range append(w.scripts[:len(w.scripts):len(w.scripts)], w.accented) {
@@ -123,15 +123,33 @@ func (b *builder) zipf(list []string) string {
 	return list[int(math.Exp(b.r.Float64()*math.Log(float64(len(list)))))-1]
 }
 
+// Texts of one sort share a vocabulary: the distinct tokens and the share of pieces that are no token are about those
+// of READMEs and of the Go and Python standard libraries.
+const (
+	proseWords = 9_000
+	codeWords  = 2_500
+	compounds  = 6_000
+)
+
+func first[T any](list []T, n int) []T { return list[:min(n, len(list))] }
+
 // word is an English word: mostly one token, now and then a compound that no vocabulary has, rarely one never seen.
 func (b *builder) word() string {
 	switch k := b.r.IntN(1000); {
-	case k < 5:
+	case k < 2:
 		return b.zipf(b.words.latin) + b.zipf(b.words.latin)
-	case k < 60:
+	case k < 75:
 		return b.zipf(b.words.compounds)
 	}
-	return b.zipf(b.words.latin)
+	return b.zipf(first(b.words.latin, proseWords))
+}
+
+// term is a word of programs.
+func (b *builder) term() string {
+	if b.chance(2) {
+		return b.zipf(first(b.words.compounds, codeWords))
+	}
+	return b.zipf(first(b.words.latin, codeWords))
 }
 
 // hanWords draws n words of Han, single characters more often than the vocabulary has them.

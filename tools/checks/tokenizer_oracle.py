@@ -4,31 +4,34 @@ Reads the frames of tools/tokens on stdin and tokenizes each document again:
 
     go run ./tools/tokens -encoding o200k | python tokenizer_oracle.py tiktoken:o200k_base
     go run ./tools/tokens -encoding FILE | python tokenizer_oracle.py hf:FILE
-    go run ./tools/tokens -encoding FILE -special | python tokenizer_oracle.py hf+special:FILE
+    go run ./tools/tokens -encoding FILE -special | python tokenizer_oracle.py hf+special:FILE     (or tiktoken+special:o200k_base)
 
 FILE is a tokenizer.json; with hf: its added tokens are taken out, so that all text is text.
+
+or checks a file of golden vectors:
+
+    python tokenizer_oracle.py vectors internal/bpe/testdata/vectors.json
 
 Prints documents, bytes and how many differ by kind, never their text. Exits with 1 when one differs.
 """
 import array
+import base64
 import hashlib
-import os
-import subprocess
+import json
 import sys
-import tempfile
 
 
 def encoder(name, offsets=False):
     """The function from a list of texts to the list of their ids; offsets as engines have them computed with it."""
     source, _, which = name.partition(":")
-    if source == "tiktoken":
+    if source in ("tiktoken", "tiktoken+special"):
         import tiktoken
 
-        encode = tiktoken.get_encoding(which).encode_ordinary
-        return lambda texts: [encode(t) for t in texts]
+        enc = tiktoken.get_encoding(which)
+        if source == "tiktoken":
+            return lambda texts: [enc.encode_ordinary(t) for t in texts]
+        return lambda texts: [enc.encode(t, allowed_special="all") for t in texts]
     if source in ("hf", "hf+special"):
-        import json
-
         import tokenizers
 
         with open(which, encoding="utf-8") as file:
@@ -62,9 +65,25 @@ def batches(items, size):
         yield batch
 
 
+def vectors(path):
+    """Each vector has a text in base64 and the ids of each encoding by its name without _base."""
+    differ, count = 0, 0
+    for v in json.load(open(path)):
+        text = base64.b64decode(v.pop("text") or "").decode("utf-8", "replace")
+        for name, ids in v.items():
+            count += 1
+            differ += encoder(f"tiktoken:{name}_base")([text])[0] != ids
+    print(f"{path}: {count} lists of ids, {differ} differ")
+    if differ or not count:
+        sys.exit(1)
+
+
 def main():
+    if sys.argv[1] == "vectors":
+        return vectors(sys.argv[2])
     encode = encoder(sys.argv[1])
-    label = "/".join(sys.argv[1].replace(":", "/").split("/")[-2:])
+    source, _, which = sys.argv[1].partition(":")
+    label = f"{source}:{which.removesuffix('/tokenizer.json').rpartition('/')[2]}"
     rows = {}
     for batch in batches(frames(sys.stdin.buffer), 1 << 20):
         for (kind, doc, count, digest), theirs in zip(batch, encode([f[1].decode("utf-8", "replace") for f in batch])):

@@ -35,7 +35,8 @@ func main() {
 	size := flag.Int("bytes", 10_000_000, "bytes to draw, over all kinds")
 	seed := flag.Uint64("seed", 1, "seed of the documents")
 	kinds := flag.String("kinds", strings.Join(append(textcorpus.Kinds(), textcorpus.Mix), ","), "kinds of documents")
-	sources := flag.String("sources", "", "folders whose source files are added, as many bytes of each as -bytes")
+	sources := flag.String("sources", "", "folders whose source files are added; those that are not there are left out")
+	sourceBytes := flag.Int("source-bytes", 1_000_000, "bytes of source files, over all folders")
 	vocabulary := flag.String("vocabulary", "", "write the embedded vocabularies into this folder and end")
 	special := flag.Bool("special", false, "put texts of special tokens into the documents, and read them as their ids")
 	flag.Parse()
@@ -43,7 +44,7 @@ func main() {
 	if *vocabulary != "" {
 		err = writeVocabularies(*vocabulary)
 	} else {
-		err = run(*encoding, *seed, *size, strings.Split(*kinds, ","), filepath.SplitList(*sources), *special)
+		err = run(*encoding, *seed, *size, strings.Split(*kinds, ","), filepath.SplitList(*sources), *sourceBytes, *special)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "tokens:", err)
@@ -51,7 +52,7 @@ func main() {
 	}
 }
 
-func run(encoding string, seed uint64, size int, kinds, sources []string, special bool) error {
+func run(encoding string, seed uint64, size int, kinds, sources []string, sourceBytes int, special bool) error {
 	enc, err := load(encoding)
 	if err != nil {
 		return err
@@ -77,7 +78,7 @@ func run(encoding string, seed uint64, size int, kinds, sources []string, specia
 		}
 	}
 	for _, dir := range sources {
-		if err := out.writeSources(dir, size); err != nil {
+		if err := out.writeSources(dir, sourceBytes/len(sources)); err != nil {
 			return err
 		}
 	}
@@ -168,7 +169,10 @@ func (f *frames) withSpecials(doc []byte) []byte {
 
 // writeSources adds source files under dir, whole up to 64 KB, in the order of their names.
 func (f *frames) writeSources(dir string, size int) error {
-	extensions := []string{".go", ".py", ".js", ".c", ".h", ".s", ".md", ".txt", ".json", ".html", ".vim", ".po"}
+	if _, err := os.Stat(dir); err != nil {
+		return nil
+	}
+	extensions := []string{".go", ".py", ".js", ".c", ".h", ".s", ".md", ".txt", ".json", ".html", ".vim", ".po", ".utf-8"}
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() || !slices.Contains(extensions, filepath.Ext(path)) {
 			return err
