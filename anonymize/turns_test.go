@@ -40,7 +40,7 @@ func TestNextTurnContinuesTheChain(t *testing.T) {
 				}
 				messages := []prompt.Message{says("system", words(40)), says("user", words(30))}
 				before := blocks(t, h, chat(messages...))
-				for turn := range 12 {
+				for turn := range 6 {
 					messages = append(messages, says("assistant", words(60)), says("user", words(30)))
 					now, tokens, err := h.Blocks(nil, chat(messages...))
 					if err != nil {
