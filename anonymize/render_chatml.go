@@ -124,10 +124,10 @@ func (r *Rendering) chatML(p *prompt.Prompt, more bool) {
 		}
 		r.Messages = append(r.Messages, len(r.Text))
 	}
+	if !p.Full() {
+		r.stopSharing() // another message may have followed
+	}
 	if results {
-		if !p.Full() {
-			r.stopSharing() // another result may have followed
-		}
 		r.own(chatMLEnd)
 	}
 	if more {

@@ -32,7 +32,7 @@ type form struct {
 
 func (j *jinjaTemplate) render(r *Rendering, p *prompt.Prompt, more bool) error {
 	r.Clear()
-	if err := j.write(context.Background(), r, p, more, 0); err != nil {
+	if err := j.write(r, p, more, 0, jinja.Limits{}); err != nil {
 		return err
 	}
 	if !p.Full() && p.Intact == 0 {
@@ -46,7 +46,7 @@ func (j *jinjaTemplate) render(r *Rendering, p *prompt.Prompt, more bool) error 
 }
 
 // write renders p. Filler stands for the bytes of media that were not logged.
-func (j *jinjaTemplate) write(ctx context.Context, r *Rendering, p *prompt.Prompt, more bool, filler byte) error {
+func (j *jinjaTemplate) write(r *Rendering, p *prompt.Prompt, more bool, filler byte, limits jinja.Limits) error {
 	if plainCompletion(p) {
 		r.contentString(j.begin)
 		if j.begin != "" {
@@ -69,7 +69,7 @@ func (j *jinjaTemplate) write(ctx context.Context, r *Rendering, p *prompt.Promp
 	b.parts = j.form.lists || t.LoopsOver("content")
 	vars["messages"] = b.messages(p)
 	out := jinja.Output{Text: r.Text}
-	err := t.Render(ctx, &out, vars, jinja.Limits{})
+	err := t.Render(context.Background(), &out, vars, limits)
 	r.Text = out.Text
 	if err != nil {
 		r.Clear()
@@ -106,7 +106,7 @@ func (j *jinjaTemplate) findGap(r *Rendering, p *prompt.Prompt, more bool) error
 	var again Rendering
 	compare := func(q *prompt.Prompt, more bool, filler byte) {
 		again.Clear()
-		if j.write(context.Background(), &again, q, more, filler) == nil {
+		if j.write(&again, q, more, filler, jinja.Limits{}) == nil {
 			n := commonPrefix(r.Text, again.Text)
 			if n < len(r.Text) || n < len(again.Text) {
 				if r.Gap < 0 || n < r.Gap {

@@ -88,6 +88,8 @@ func (r *Rendering) llama3(p *prompt.Prompt, more bool) {
 		if i < len(rest) {
 			r.before(p, i)
 			r.trimmed(&rest[i])
+		} else if !p.Full() {
+			r.stopSharing() // a user message may have followed
 		}
 		r.own(llama3End)
 		if i < len(rest) {
@@ -99,6 +101,9 @@ func (r *Rendering) llama3(p *prompt.Prompt, more bool) {
 		r.before(p, i)
 		r.llama3Turn(&rest[i])
 		r.Messages = append(r.Messages, len(r.Text))
+	}
+	if !p.Full() {
+		r.stopSharing() // another message may have followed
 	}
 	if more {
 		r.own(llama3Model)

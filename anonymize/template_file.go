@@ -1,7 +1,6 @@
 package anonymize
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -199,6 +198,12 @@ func parseSource(source string) (*jinja.Template, error) {
 	return t, nil
 }
 
+// Bounds of a probe, which is a few short messages.
+const (
+	probeSteps  = 100_000
+	probeOutput = 1 << 20
+)
+
 // Words that probe looks for in what the template writes.
 const (
 	probeText = "tailgate-probe-text"
@@ -238,7 +243,7 @@ func (j *jinjaTemplate) probe() error {
 func (j *jinjaTemplate) try(p *prompt.Prompt, word string) error {
 	var r Rendering
 	r.reset()
-	if err := j.write(context.Background(), &r, p, true, 0); err != nil {
+	if err := j.write(&r, p, true, 0, jinja.Limits{Steps: probeSteps, Output: probeOutput}); err != nil {
 		return err
 	}
 	if !strings.Contains(string(r.Text), word) {

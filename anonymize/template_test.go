@@ -3,15 +3,12 @@ package anonymize
 import (
 	"bytes"
 	"errors"
-	"path/filepath"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"tailgate/prompt"
 )
-
-func jinjaName(name string) string { return jinjaPrefix + filepath.Join(templatesDir, name+".jinja") }
 
 // The fast paths write what the Jinja form of the same template writes, control tokens included.
 func TestFastPathsEqualJinja(t *testing.T) {
@@ -22,7 +19,7 @@ func TestFastPathsEqualJinja(t *testing.T) {
 				continue
 			}
 			t.Run(name+"/"+c.Name, func(t *testing.T) {
-				p := c.prompt(t)
+				p := c.Prompt()
 				var a, b Rendering
 				if err := errors.Join(fast.Render(&a, p), slow.Render(&b, p)); err != nil {
 					t.Fatal(err)
@@ -49,14 +46,12 @@ func TestFastPathsEqualJinja(t *testing.T) {
 	}
 }
 
-func lcp(a, b []byte) int { return commonPrefix(a, b) }
-
 // What a prompt and its answer are rendered to is where the next turn's prompt begins.
 func TestAnswersContinueTheChain(t *testing.T) {
 	for _, name := range []string{TemplatePlain, TemplateChatML, TemplateLlama3, jinjaName("chatml"), jinjaName("turns")} {
 		tpl := mustTemplate(t, name)
 		for _, c := range loadChats(t) {
-			p := c.prompt(t)
+			p := c.Prompt()
 			for i := 1; i+1 < len(p.Messages); i++ {
 				if p.Messages[i].Role != "assistant" || p.Messages[i+1].Role == "assistant" {
 					continue
@@ -72,7 +67,7 @@ func TestAnswersContinueTheChain(t *testing.T) {
 				if err != nil {
 					t.Fatalf("%s: %s: %v", name, c.Name, err)
 				}
-				if n := lcp(a.Text, b.Text); n < len(a.Text) {
+				if n := commonPrefix(a.Text, b.Text); n < len(a.Text) {
 					t.Errorf("%s: %s: turn %d shares %d of %d bytes", name, c.Name, i, n, len(a.Text))
 				}
 				if len(p.Messages) != len(c.Messages) || p.Messages[i].Role != "assistant" {
@@ -88,7 +83,7 @@ func TestMessagesAreStable(t *testing.T) {
 	for _, name := range []string{TemplatePlain, TemplateChatML, TemplateLlama3} {
 		tpl := mustTemplate(t, name)
 		for _, c := range loadChats(t) {
-			p := c.prompt(t)
+			p := c.Prompt()
 			var whole, part Rendering
 			if err := tpl.Render(&whole, p); err != nil {
 				t.Fatal(err)

@@ -7,14 +7,14 @@ import (
 
 // Limits bound a rendering. Zero fields take the defaults.
 type Limits struct {
-	Steps  int // evaluated nodes and passed items; 0 = 20 million
+	Steps  int // evaluated nodes and passed items; 0 = 4 million
 	Output int // bytes of output; 0 = 256 MiB
 	Copied int // bytes of intermediate texts; 0 = 1 GiB
 }
 
 func (l Limits) orDefaults() Limits {
 	if l.Steps == 0 {
-		l.Steps = 20_000_000
+		l.Steps = 4_000_000
 	}
 	if l.Output == 0 {
 		l.Output = 256 << 20
