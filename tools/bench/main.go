@@ -40,12 +40,13 @@ var (
 type result struct{ ns, mbPerS float64 }
 
 func main() {
-	results, err := parse(io.TeeReader(os.Stdin, os.Stdout))
+	var peers peers
+	results, err := parse(io.TeeReader(io.TeeReader(os.Stdin, os.Stdout), &peers))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
-	if faults := report(os.Stdout, results); faults > 0 {
+	if faults := report(os.Stdout, results) + peers.report(os.Stdout); faults > 0 {
 		fmt.Fprintf(os.Stderr, "bench: %d rows missing or below their floor\n", faults)
 		os.Exit(1)
 	}

@@ -1,0 +1,34 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+func TestPeerRows(t *testing.T) {
+	output := func(metric string) string {
+		text := "pkg: tailgate/internal/bpe\n"
+		for _, r := range peerRows {
+			_, name, _ := strings.Cut(r.bench, ".")
+			text += fmt.Sprintf("%s-2   \t       3\t 1000 ns/op\t  70.1 MB/s\t %s\n", name, strings.ReplaceAll(metric, "PEER", r.peer))
+		}
+		return text
+	}
+	for name, c := range map[string]struct {
+		text, want string
+		faults     int
+	}{
+		"fast":      {output("8.0 x_vs_PEER\t 9.0 warm_x_vs_PEER"), "| 8.0 |", 0},
+		"slow":      {output("1.0 x_vs_PEER\t 9.0 warm_x_vs_PEER"), "(below)", len(peerRows)},
+		"no peer":   {output("70 first_MB/s"), "skipped", 0},
+		"not there": {"pkg: tailgate/internal/bpe\n", "missing", len(peerRows)},
+	} {
+		var p peers
+		fmt.Fprint(&p, c.text)
+		var out strings.Builder
+		if got := p.report(&out); got != c.faults || !strings.Contains(out.String(), c.want) {
+			t.Errorf("%s: %d faults, want %d\n%s", name, got, c.faults, out.String())
+		}
+	}
+}
