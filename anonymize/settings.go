@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"tailgate/internal/wildcard"
 	"tailgate/prompt"
 )
 
@@ -100,7 +101,7 @@ func (o Options) settings() (def *setting, rules []*setting, err error) {
 func (h *Hasher) of(model string) *setting {
 	for _, s := range h.rules {
 		for _, pattern := range s.match {
-			if matchStar(pattern, model) {
+			if wildcard.Match(pattern, model) {
 				return s
 			}
 		}
@@ -121,27 +122,4 @@ func (h *Hasher) scope(s *setting, p *prompt.Prompt) Scope {
 		scope.Tenant = p.Tenant
 	}
 	return scope
-}
-
-// matchStar tells whether s is the pattern, in which * stands for any characters.
-func matchStar(pattern, s string) bool {
-	first, rest, starred := strings.Cut(pattern, "*")
-	if !starred {
-		return pattern == s
-	}
-	if !strings.HasPrefix(s, first) {
-		return false
-	}
-	s = s[len(first):]
-	for {
-		piece, more, starred := strings.Cut(rest, "*")
-		if !starred {
-			return strings.HasSuffix(s, piece)
-		}
-		i := strings.Index(s, piece)
-		if i < 0 {
-			return false
-		}
-		s, rest = s[i+len(piece):], more
-	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"tailgate/internal/wildcard"
 	"tailgate/schemas"
 )
 
@@ -39,7 +40,7 @@ func (r *mapReader) raw(name string) json.RawMessage {
 			return v
 		}
 		for _, e := range f.enum {
-			if matchStar(e.pattern, spelling(v)) {
+			if wildcard.Match(e.pattern, spelling(v)) {
 				return e.value
 			}
 		}
