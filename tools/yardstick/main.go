@@ -8,6 +8,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -23,6 +24,7 @@ import (
 	"time"
 
 	"github.com/segmentio/kafka-go"
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"tailgate/internal/chatlogs"
 )
@@ -188,8 +190,14 @@ func (y *yardstick) fromBroker(name string, files []string, size int64) error {
 	if err := errors.Join(err, conn.Close()); err != nil {
 		return fmt.Errorf("creating a topic: %w", err)
 	}
+	client, err := kgo.NewClient(kgo.SeedBrokers(y.kafka), kgo.RecordPartitioner(kgo.ManualPartitioner()),
+		kgo.ProducerBatchCompression(kgo.Lz4Compression()), kgo.UnknownTopicRetries(50))
+	if err != nil {
+		return fmt.Errorf("reaching the broker: %w", err)
+	}
+	defer client.Close()
 	for i, path := range files {
-		if err := produce(y.kafka, topic, i, path); err != nil {
+		if err := produce(client, topic, i, path); err != nil {
 			return err
 		}
 	}
@@ -204,22 +212,16 @@ func (y *yardstick) fromBroker(name string, files []string, size int64) error {
 	return err
 }
 
-func produce(address, topic string, partition int, path string) error {
+func produce(client *kgo.Client, topic string, partition int, path string) error {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return fmt.Errorf("reading the logs: %w", err)
 	}
-	w := &kafka.Writer{Addr: kafka.TCP(address), Topic: topic, Compression: kafka.Lz4, BatchBytes: 1 << 20, BatchTimeout: 5 * time.Millisecond,
-		Balancer: kafka.BalancerFunc(func(kafka.Message, ...int) int { return partition })}
-	var batch []kafka.Message
-	for line := range strings.Lines(string(data)) {
-		batch = append(batch, kafka.Message{Value: []byte(strings.TrimSuffix(line, "\n"))})
-		if len(batch) == 1000 {
-			err = errors.Join(err, w.WriteMessages(context.Background(), batch...))
-			batch = batch[:0]
-		}
+	var batch []*kgo.Record
+	for line := range bytes.Lines(data) {
+		batch = append(batch, &kgo.Record{Topic: topic, Partition: int32(partition), Value: bytes.TrimSuffix(line, []byte{'\n'})})
 	}
-	if err := errors.Join(err, w.WriteMessages(context.Background(), batch...), w.Close()); err != nil {
+	if err := client.ProduceSync(context.Background(), batch...).FirstErr(); err != nil {
 		return fmt.Errorf("producing: %w", err)
 	}
 	return nil
