@@ -2,6 +2,7 @@ package anonymize
 
 import (
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"strings"
 	"unicode/utf8"
@@ -46,7 +47,7 @@ func (r *Rendering) own(p *piece) {
 // content writes text of the prompt.
 func (r *Rendering) content(text []byte) {
 	r.room(len(text))
-	if utf8.Valid(text) {
+	if !anyByteF8(text) {
 		r.Text = append(r.Text, text...)
 		return
 	}
@@ -62,6 +63,24 @@ func (r *Rendering) contentString(s string) {
 		return
 	}
 	r.Text = appendClean(r.Text, s)
+}
+
+// anyByteF8 tells whether text has a byte from 0xF8 on: one whose five high bits are set.
+func anyByteF8(text []byte) bool {
+	high := func(x uint64) uint64 { return x & (x << 1) & (x << 2) & (x << 3) & (x << 4) }
+	for ; len(text) >= 32; text = text[32:] {
+		a, b := binary.LittleEndian.Uint64(text), binary.LittleEndian.Uint64(text[8:])
+		c, d := binary.LittleEndian.Uint64(text[16:]), binary.LittleEndian.Uint64(text[24:])
+		if (high(a)|high(b)|high(c)|high(d))&0x8080808080808080 != 0 {
+			return true
+		}
+	}
+	for _, b := range text {
+		if b >= firstNoUTF8 {
+			return true
+		}
+	}
+	return false
 }
 
 const replacement = "\uFFFD"
@@ -116,7 +135,7 @@ func (r *Rendering) grown(out []byte) {
 
 // clean does for the text from at on what content does.
 func (r *Rendering) clean(at int) {
-	if utf8.Valid(r.Text[at:]) {
+	if !anyByteF8(r.Text[at:]) {
 		return
 	}
 	tail := append([]byte(nil), r.Text[at:]...)

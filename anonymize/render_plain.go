@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
-	"unicode/utf8"
 
 	"tailgate/prompt"
 )
@@ -130,7 +129,7 @@ func (r *Rendering) plainField(marker byte, text []byte) {
 }
 
 func (r *Rendering) plainText(text []byte) {
-	if utf8.Valid(text) && bytes.IndexByte(text, rs) < 0 {
+	if bytes.IndexByte(text, rs) < 0 && !anyByteF8(text) {
 		r.room(len(text))
 		r.Text = append(r.Text, text...)
 		return

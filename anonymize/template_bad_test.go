@@ -148,16 +148,20 @@ func TestLargeAndBrokenText(t *testing.T) {
 		if tn == TemplatePlain {
 			continue // it keeps broken bytes apart
 		}
+		words := 1 << 14
+		if tn == TemplateChatML || tn == jinjaName("thinking") {
+			words = 1 << 20
+		}
 		p := &prompt.Prompt{State: schemas.PromptFull, Messages: []prompt.Message{
 			{Role: "user", Parts: said("a\xffb")}, {Role: "assistant", Parts: said("ok")},
-			{Role: "user", Parts: []prompt.Part{{Kind: prompt.Text, Text: bytes.Repeat([]byte("tide ära "), 1<<20)}}},
+			{Role: "user", Parts: []prompt.Part{{Kind: prompt.Text, Text: bytes.Repeat([]byte("tide ära "), words)}}},
 		}, Intact: 3}
 		var r Rendering
 		if err := mustTemplate(t, tn).Render(&r, p); err != nil {
 			t.Fatalf("%s: %v", tn, err)
 		}
-		if n := bytes.Count(r.Text, []byte("tide ära")); n != 1<<20 {
-			t.Errorf("%s: %d of 1 Mi words", tn, n)
+		if n := bytes.Count(r.Text, []byte("tide ära")); n != words {
+			t.Errorf("%s: %d of %d words", tn, n, words)
 		}
 		if !bytes.Contains(r.Text, []byte("a\uFFFDb")) || !utf8.Valid(r.Text) {
 			t.Errorf("%s: a broken byte is no U+FFFD", tn)
@@ -180,6 +184,24 @@ func TestRenderingsAreCleared(t *testing.T) {
 		r.Clear()
 		if bytes.Contains(text[:cap(text)], []byte("secret")) {
 			t.Errorf("%s: text is left", tn)
+		}
+	}
+}
+
+func TestAnyByteF8(t *testing.T) {
+	for n := range 40 {
+		text := bytes.Repeat([]byte{0xF7}, n)
+		if anyByteF8(text) {
+			t.Errorf("%d bytes of 0xF7 have one", n)
+		}
+		for i := range n {
+			for _, b := range []byte{0xF8, 0xFB, 0xFF} {
+				text[i] = b
+				if !anyByteF8(text) {
+					t.Errorf("byte %#x at %d of %d is not seen", b, i, n)
+				}
+			}
+			text[i] = 0xF7
 		}
 	}
 }

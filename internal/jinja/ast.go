@@ -8,7 +8,7 @@ type Error struct {
 
 type node any
 
-// Statements.
+// Statements. Hidden are the names that are undefined at the start of a frame (see symbols).
 type (
 	dataNode   struct{ text string }
 	outputNode struct {
@@ -29,6 +29,8 @@ type (
 		body    []node
 		orElse  []node
 		line    int
+
+		hidden, hiddenElse []string
 	}
 	setNode struct {
 		targets []string // names; with attr, the namespace
@@ -37,12 +39,14 @@ type (
 		value   expr
 		body    []node // of a block set, if value is nil
 		line    int
+		hidden  []string
 	}
 	withNode struct {
 		names  []string
 		values []expr
 		body   []node
 		line   int
+		hidden []string
 	}
 	macroNode struct {
 		name     string
@@ -50,8 +54,12 @@ type (
 		defaults []expr // of the last parameters
 		body     []node
 		line     int
+		hidden   []string
 	}
-	scopeNode    struct{ body []node } // the generation tag
+	scopeNode struct { // the generation tag
+		body   []node
+		hidden []string
+	}
 	breakNode    struct{}
 	continueNode struct{}
 )

@@ -101,7 +101,8 @@ func (in *interp) callMacro(m *macro, a *callArgs) Value {
 	}
 	a.done()
 	outer := in.scope
-	in.scope = &scope{parent: m.scope}
+	in.scope = m.scope
+	in.push(m.def.hidden)
 	first := len(given) - len(m.def.defaults)
 	for i, name := range m.def.params {
 		switch {
@@ -120,7 +121,7 @@ func (in *interp) callMacro(m *macro, a *callArgs) Value {
 }
 
 // refusedGlobals are functions of jinja2 that are not honoured.
-var refusedGlobals = map[string]bool{"lipsum": true, "cycler": true, "joiner": true, "caller": true, "super": true}
+var refusedGlobals = map[string]bool{"lipsum": true, "cycler": true, "joiner": true, "caller": true, "super": true, "varargs": true, "kwargs": true}
 
 // maxRange is the sandbox's own bound.
 const maxRange = 100_000

@@ -55,7 +55,7 @@ func (t *Template) Render(ctx context.Context, out *Output, vars map[string]Valu
 		}
 	}()
 	in.scope = &scope{vars: vars}
-	in.push()
+	in.push(t.hidden)
 	in.run(t.body)
 	return nil
 }
@@ -145,8 +145,15 @@ func (o *Output) room(n int) {
 	o.Text, o.used = grown, 0
 }
 
-func (in *interp) push() { in.scope = &scope{parent: in.scope} }
-func (in *interp) pop()  { in.scope = in.scope.parent }
+// push opens a frame in which hidden names are undefined.
+func (in *interp) push(hidden []string) {
+	in.scope = &scope{parent: in.scope}
+	for _, name := range hidden {
+		in.scope.set(name, undefined{})
+	}
+}
+
+func (in *interp) pop() { in.scope = in.scope.parent }
 
 // flow says how a list of statements ended.
 type flow int
@@ -189,7 +196,7 @@ func (in *interp) statement(n node) flow {
 		for i, e := range n.values {
 			values[i] = in.eval(e)
 		}
-		in.push()
+		in.push(n.hidden)
 		for i, v := range values {
 			in.scope.set(n.names[i], v)
 		}
@@ -199,7 +206,7 @@ func (in *interp) statement(n node) flow {
 	case *macroNode:
 		in.scope.set(n.name, &macro{n, in.scope})
 	case *scopeNode:
-		in.push()
+		in.push(n.hidden)
 		f := in.run(n.body)
 		in.pop()
 		return f
@@ -216,7 +223,7 @@ func (in *interp) set(n *setNode) {
 	if n.value != nil {
 		v = in.eval(n.value)
 	} else {
-		v = in.capture(func() { in.push(); in.run(n.body); in.pop() }, n.line)
+		v = in.capture(func() { in.push(n.hidden); in.run(n.body); in.pop() }, n.line)
 	}
 	switch {
 	case n.attr != "":
@@ -259,7 +266,7 @@ func (in *interp) loop(n *forNode) {
 	if n.filter != nil {
 		items = nil
 		for _, item := range all {
-			in.push()
+			in.push(nil)
 			in.bind(n, item)
 			keep := truth(in.eval(n.filter))
 			in.pop()
@@ -269,7 +276,7 @@ func (in *interp) loop(n *forNode) {
 		}
 	}
 	if len(items) == 0 {
-		in.push()
+		in.push(n.hiddenElse)
 		in.run(n.orElse)
 		in.pop()
 		return
@@ -278,7 +285,7 @@ func (in *interp) loop(n *forNode) {
 	for i, item := range items {
 		in.tick(n.line)
 		state.at = i
-		in.push()
+		in.push(n.hidden)
 		in.scope.set("loop", state)
 		in.bind(n, item)
 		f := in.run(n.body)

@@ -3,7 +3,6 @@ package jinja
 import (
 	"math/big"
 	"slices"
-	"strconv"
 )
 
 // Value is what a template computes with: nil (None), bool, int64, *big.Int, float64, string, *Text, *List,
@@ -130,46 +129,6 @@ func textOf(s string, spans []Span) Value {
 		return s
 	}
 	return &Text{s, spans}
-}
-
-// like is s, all of it content if any of from is: for operations that move bytes about.
-func like(s string, from ...Value) Value {
-	for _, v := range from {
-		if len(spansOf(v)) > 0 {
-			return Content(s)
-		}
-	}
-	return s
-}
-
-// sub is the bytes [from, to) of v, which is a string, with the content in them.
-func sub(v Value, from, to int) Value {
-	switch v := v.(type) {
-	case string:
-		return v[from:to]
-	case *Text:
-		var spans []Span
-		for _, s := range v.Spans {
-			a, b := max(s.From, from), min(s.To, to)
-			if a < b {
-				spans = append(spans, Span{a - from, b - from})
-			}
-		}
-		return textOf(v.S[from:to], spans)
-	}
-	return ""
-}
-
-// appendSpans adds spans, shifted by at, to dst and joins neighbours.
-func appendSpans(dst, spans []Span, at int) []Span {
-	for _, s := range spans {
-		if n := len(dst); n > 0 && dst[n-1].To == s.From+at {
-			dst[n-1].To = s.To + at
-			continue
-		}
-		dst = append(dst, Span{s.From + at, s.To + at})
-	}
-	return dst
 }
 
 func truth(v Value) bool {
@@ -299,33 +258,3 @@ func typeName(v Value) string {
 	}
 	return "function"
 }
-
-// formatFloat is repr of a float in Python.
-func formatFloat(f float64) string {
-	return string(appendFloat(nil, f, "inf", "nan"))
-}
-
-func appendFloat(dst []byte, f float64, inf, nan string) []byte {
-	switch {
-	case f != f:
-		return append(dst, nan...)
-	case f > maxFloat:
-		return append(dst, inf...)
-	case f < -maxFloat:
-		return append(append(dst, '-'), inf...)
-	}
-	start := len(dst)
-	dst = strconv.AppendFloat(dst, f, 'e', -1, 64)
-	e := slices.Index(dst[start:], 'e') + start
-	exp, _ := strconv.Atoi(string(dst[e+1:]))
-	if exp < -4 || exp >= 16 {
-		return dst // Go writes an exponent of two digits at least, as Python does
-	}
-	dst = strconv.AppendFloat(dst[:start], f, 'f', -1, 64)
-	if slices.Index(dst[start:], '.') < 0 {
-		dst = append(dst, ".0"...)
-	}
-	return dst
-}
-
-const maxFloat = 1.79769313486231570814527423731704356798070e+308

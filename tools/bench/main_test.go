@@ -23,6 +23,10 @@ BenchmarkBlocks/block=16-2    100  100 ns/op  100.00 MB/s
 BenchmarkBlocks/block=512-2   100  100 ns/op  300.00 MB/s
 BenchmarkChain/reused-2       100  100 ns/op  240.00 MB/s
 BenchmarkChain/fresh-2        100  500 ns/op   48.00 MB/s
+BenchmarkTemplate/text/copy-2    100  100 ns/op  9000.00 MB/s
+BenchmarkTemplate/text/chatml-2  100  100 ns/op  1500.00 MB/s  6.7 x_vs_copy
+BenchmarkTemplate/tools/chatml-2        100  100 ns/op  600.00 MB/s
+BenchmarkTemplate/tools/jinja_chatml-2  100  100 ns/op   60.00 MB/s
 `
 
 func TestReport(t *testing.T) {

@@ -15,6 +15,7 @@
 Needs jinja2 (tools/checks/templates.txt) and Go. Exit 0 when everything agrees, 1 when not.
 """
 import argparse
+import copy
 import datetime
 import hashlib
 import json
@@ -74,7 +75,7 @@ ENV = environment()
 def python(source, variables):
     """Return the text, or None and why not."""
     try:
-        text = ENV.from_string(source).render(**variables)
+        text = ENV.from_string(source).render(**copy.deepcopy(variables))
     except Exception as err:  # whatever a template does wrong
         return None, f"{type(err).__name__}: {err}"
     return re.sub("[\ud800-\udfff]", "\ufffd", text), None

@@ -16,7 +16,8 @@ METHODS = """strip() strip('a') lstrip() rstrip('\\n') split(',') split() split(
 FILTERS = """trim length tojson tojson(indent=2) tojson(indent=0) tojson(ensure_ascii=true) tojson(sort_keys=true) string upper lower first last list
  default('d') default('d',true) join(',') join reverse|list int abs map('string')|list select('string')|list
  selectattr('role','equalto','user')|list map(attribute='role')|list rejectattr('content')|list replace('a','b') items|list
- dictsort unique|list capitalize float count map('upper')|join('-') select|list reject('none')|list""".split()
+ dictsort unique|list capitalize float count map('upper')|join('-') select|list reject('none')|list
+ title indent indent(2,true) indent(blank=true) sort sort(reverse=true) sort(attribute='role')|list sum max min""".split()
 TESTS = ["defined", "undefined", "none", "string", "mapping", "iterable", "sequence", "number", "boolean", "integer", "float", "true", "false",
          "odd", "even", "eq 1", "equalto('a')", "in m2", "in [1,'a']", "divisibleby 2", "sameas none", "callable", "ne 2", "gt 1"]
 SPACES = ["", " ", "\n", "\n  ", "  \n", "a", "b\n", "\t", "x \n "]
