@@ -101,7 +101,7 @@ func hfFamilies() []hfFamily {
 func hfPreTokenizer(s *spec, raw []byte) error {
 	var patterns []string
 	var last *hfPart
-	err := hfFlatten(raw, "pre_tokenizer", 0, func(p *hfPart, field string) error {
+	err := hfFlatten(raw, "pre_tokenizer", func(p *hfPart, field string) error {
 		if last != nil {
 			return faultAt(Unsupported, field, "a pre-tokenizer behind ByteLevel is not supported")
 		}
@@ -141,7 +141,7 @@ func hfPreTokenizer(s *spec, raw []byte) error {
 }
 
 // hfFlatten visits the pre-tokenizers of nested Sequences in order.
-func hfFlatten(raw []byte, field string, depth int, visit func(p *hfPart, field string) error) error {
+func hfFlatten(raw []byte, field string, visit func(p *hfPart, field string) error) error {
 	var p hfPart
 	if err := hfDecode(raw, field, &p); err != nil {
 		return err
@@ -150,7 +150,7 @@ func hfFlatten(raw []byte, field string, depth int, visit func(p *hfPart, field 
 		return visit(&p, field)
 	}
 	for i, part := range p.Pretokenizers {
-		if err := hfFlatten(part, fmt.Sprintf("%s.pretokenizers[%d]", field, i), depth+1, visit); err != nil {
+		if err := hfFlatten(part, fmt.Sprintf("%s.pretokenizers[%d]", field, i), visit); err != nil {
 			return err
 		}
 	}

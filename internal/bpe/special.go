@@ -16,10 +16,10 @@ type special struct {
 func checkSpecials(sorted []special) error {
 	for i, s := range sorted {
 		if s.text == "" {
-			return fmt.Errorf("special token %d has no text", s.id)
+			return fmt.Errorf("a special token without text has id %d", s.id)
 		}
 		if i > 0 && s.text == sorted[i-1].text {
-			return fmt.Errorf("special tokens %d and %d have the same text", sorted[i-1].id, s.id)
+			return fmt.Errorf("special ids %d and %d have the same text", sorted[i-1].id, s.id)
 		}
 	}
 	return nil

@@ -12,9 +12,11 @@ import (
 type vocab struct {
 	short      []shortEntry
 	middle     []middleEntry
+	filter     []uint64 // bits of the hashes in middle: most pieces that are no token end here, in the cache
 	long       []longEntry
 	shortShift uint
 	midShift   uint
+	bitShift   uint
 	longShift  uint
 	longest    int // bytes of the longest token
 
@@ -82,6 +84,7 @@ func (v *vocab) index(wanted func(id int) bool) {
 	}
 	v.short, v.shortShift = make([]shortEntry, sizes[0]), shift(sizes[0])
 	v.middle, v.midShift = make([]middleEntry, sizes[1]), shift(sizes[1])
+	v.filter, v.bitShift = make([]uint64, sizes[1]*16/64), shift(sizes[1]*16)
 	sizes[2] *= 4 // small, and asked in vain for every long piece
 	v.long, v.longShift = make([]longEntry, sizes[2]), shift(sizes[2])
 	each(v.insert)
@@ -102,7 +105,10 @@ func (v *vocab) insert(id uint32, t []byte) {
 		v.short[i] = shortEntry{k, id, uint32(len(t))}
 	case 1:
 		lo, hi := load(t[:8]), load(t[8:])
-		i := hash16(lo, hi) >> v.midShift
+		h := hash16(lo, hi)
+		f := h >> v.bitShift
+		v.filter[f>>6] |= 1 << (f & 63)
+		i := h >> v.midShift
 		for v.middle[i].size != 0 {
 			i = (i + 1) & uint64(len(v.middle)-1)
 		}
@@ -143,7 +149,11 @@ func (v *vocab) findShort(key uint64, size uint32) (id uint32, ok bool) {
 }
 
 func (v *vocab) findMiddle(lo, hi uint64, size uint32) (id uint32, ok bool) {
-	for i := hash16(lo, hi) >> v.midShift; ; i = (i + 1) & uint64(len(v.middle)-1) {
+	h := hash16(lo, hi)
+	if f := h >> v.bitShift; v.filter[f>>6]>>(f&63)&1 == 0 {
+		return 0, false
+	}
+	for i := h >> v.midShift; ; i = (i + 1) & uint64(len(v.middle)-1) {
 		s := &v.middle[i]
 		if s.lo == lo && s.hi == hi && s.size == size {
 			return s.id, true

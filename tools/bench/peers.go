@@ -29,6 +29,10 @@ var peerRows = []peerRow{
 	{"o200k, broken UTF-8", "internal/bpe.BenchmarkTiktoken/o200k/bad", "tiktoken", 2.2},
 	{"o200k, random code points", "internal/bpe.BenchmarkTiktoken/o200k/fuzz", "tiktoken", 1.5},
 	{"cl100k, the mix", "internal/bpe.BenchmarkTiktoken/cl100k/mix", "tiktoken", 5},
+	{"Llama 3.1, the mix", "internal/bpe.BenchmarkHuggingFace/llama3/mix", "hf_tokenizers", 15},
+	{"Qwen 3, the mix", "internal/bpe.BenchmarkHuggingFace/qwen3/mix", "hf_tokenizers", 15},
+	{"DeepSeek V3, the mix", "internal/bpe.BenchmarkHuggingFace/deepseek3/mix", "hf_tokenizers", 15},
+	{"NFC of the mix", "internal/bpe.BenchmarkNFC/mix", "xtext", 2},
 }
 
 var peerLine = regexp.MustCompile(`([\d.]+) x_vs_(\S+)`)
