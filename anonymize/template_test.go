@@ -3,6 +3,7 @@ package anonymize
 import (
 	"bytes"
 	"errors"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -104,5 +105,32 @@ func TestMessagesAreStable(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// A template renders for many at once.
+func TestTemplatesAreSafeForConcurrentUse(t *testing.T) {
+	all := loadChats(t)
+	for _, name := range templateNames(t) {
+		tpl := mustTemplate(t, name)
+		want := make([]string, len(all))
+		var r Rendering
+		for i, c := range all {
+			if tpl.Render(&r, c.Prompt()) == nil {
+				want[i] = string(r.Text)
+			}
+		}
+		var group sync.WaitGroup
+		for range 4 {
+			group.Go(func() {
+				var r Rendering
+				for i, c := range all {
+					if err := tpl.Render(&r, c.Prompt()); err == nil && string(r.Text) != want[i] {
+						t.Errorf("%s: %s renders otherwise beside others", name, c.Name)
+					}
+				}
+			})
+		}
+		group.Wait()
 	}
 }

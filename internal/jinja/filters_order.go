@@ -18,24 +18,28 @@ func (in *interp) sortKey(v Value, caseCounts bool, line int) Value {
 
 func sorted(in *interp, v Value, a *callArgs) Value {
 	reverse, caseCounts, attribute := truth(a.or("reverse", false)), truth(a.or("case_sensitive", false)), a.or("attribute", nil)
-	items := slices.Clone(in.items(v, a.line))
-	key := func(v Value) Value {
+	type keyed struct{ key, item Value }
+	var all []keyed
+	for _, item := range in.items(v, a.line) {
+		key := item
 		if attribute != nil {
-			v = in.path(v, attribute, a.line)
+			key = in.path(item, attribute, a.line)
 		}
-		return in.sortKey(v, caseCounts, a.line)
+		all = append(all, keyed{in.sortKey(key, caseCounts, a.line), item})
 	}
-	if len(items) > 1 {
-		slices.SortStableFunc(items, func(x, y Value) int {
-			in.tick(a.line)
-			c := in.order(key(x), key(y), a.line)
-			if reverse {
-				return -c
-			}
-			return c
-		})
+	slices.SortStableFunc(all, func(x, y keyed) int {
+		in.tick(a.line)
+		c := in.order(x.key, y.key, a.line)
+		if reverse {
+			return -c
+		}
+		return c
+	})
+	out := &List{}
+	for _, k := range all {
+		out.Items = append(out.Items, k.item)
 	}
-	return &List{Items: items}
+	return out
 }
 
 // extreme is max and min: the first of the largest or smallest.
