@@ -19,8 +19,8 @@ func TestPeerRows(t *testing.T) {
 		text, want string
 		faults     int
 	}{
-		"fast":      {output("80.0 x_vs_PEER\t 9.0 warm_x_vs_PEER"), "| 80.0 |", 0},
-		"slow":      {output("1.0 x_vs_PEER\t 9.0 warm_x_vs_PEER"), "(below)", len(peerRows)},
+		"fast":      {output("80.0 x_vs_PEER\t 9.0 warm_x_vs_PEER"), "| 80 |", 0},
+		"slow":      {output("0.5 x_vs_PEER\t 9.0 warm_x_vs_PEER"), "(below)", len(peerRows)},
 		"no peer":   {output("70 first_MB/s"), "skipped", 0},
 		"not there": {"pkg: tailgate/internal/bpe\n", "missing", len(peerRows)},
 	} {
