@@ -80,17 +80,29 @@ func (c *BlockChain) Start(s Scope) {
 // Append adds the ids of the next tokens to ids. Tokens after the last full block make a partial tail, which
 // gets an id of its own and is not carried: a later call goes on from the last full block.
 func (c *BlockChain) Append(ids []int64, tokens []uint32) []int64 {
-	for len(tokens) >= c.size {
+	for ; len(tokens) >= c.size; tokens = tokens[c.size:] {
 		ids = append(ids, c.block(fullBlock, tokens[:c.size]))
 		copy(c.state[:], c.sum)
-		tokens = tokens[c.size:]
 	}
 	if len(tokens) > 0 {
 		ids = append(ids, c.block(partialBlock, tokens))
 	}
-	clear(c.buf[:cap(c.buf)])
+	c.forget()
 	return ids
 }
+
+// full adds the ids of the full blocks of tokens, and returns the tokens behind them, moved to the front.
+func (c *BlockChain) full(ids []int64, tokens []uint32) ([]int64, []uint32) {
+	n := len(tokens) / c.size * c.size
+	for at := 0; at < n; at += c.size {
+		ids = append(ids, c.block(fullBlock, tokens[at:at+c.size]))
+		copy(c.state[:], c.sum)
+	}
+	return ids, tokens[:copy(tokens, tokens[n:])]
+}
+
+// forget zeroes the tokens that the chain saw last.
+func (c *BlockChain) forget() { clear(c.buf[:cap(c.buf)]) }
 
 func (c *BlockChain) block(domain byte, tokens []uint32) int64 {
 	b := append(c.buf[:0], c.state[:]...)

@@ -1,9 +1,6 @@
 package anonymize
 
-import (
-	"encoding/binary"
-	"slices"
-)
+import "encoding/binary"
 
 // Chars4 is the id of the tokenizer that needs no vocabulary: four bytes of the rendered prompt are a token,
 // the last token may be shorter. Its count is what gateways themselves estimate (length/4); block borders
@@ -16,9 +13,8 @@ const Chars4 = "chars4/1"
 
 const bytesPerToken = 4
 
-// chars4Encode replaces dst by the tokens of text, in the same memory where it is large enough.
-func chars4Encode(dst []uint32, text []byte) []uint32 {
-	dst = slices.Grow(dst[:0], (len(text)+bytesPerToken-1)/bytesPerToken)
+// chars4Append appends the tokens of text to dst.
+func chars4Append(dst []uint32, text []byte) []uint32 {
 	for len(text) >= bytesPerToken {
 		dst = append(dst, binary.LittleEndian.Uint32(text))
 		text = text[bytesPerToken:]

@@ -188,61 +188,12 @@ func TestChars4IsInjective(t *testing.T) {
 		var rend Rendering
 		rend.plainText(raw)
 		key := ""
-		for _, tok := range chars4Encode(nil, rend.Text) {
+		for _, tok := range chars4Append(nil, rend.Text) {
 			key += string([]byte{byte(tok), byte(tok >> 8), byte(tok >> 16), byte(tok >> 24)})
 		}
 		if was, ok := seen[key]; ok && was != string(raw) {
 			t.Fatalf("%q and %q have the same tokens", was, raw)
 		}
 		seen[key] = string(raw)
-	}
-}
-
-// After use, no buffer that a worker keeps holds text, nor does an array that growth left behind.
-func TestBuffersAreCleared(t *testing.T) {
-	h, err := NewHasher(&Keys{epoch: "b-test", block: [keySize]byte{1}, pseudonym: [keySize]byte{2}}, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := h.workers.New().(*worker)
-	text := bytes.Repeat([]byte("secret"), 100)
-	plain{}.render(&w.text, &prompt.Prompt{State: schemas.PromptFull, Messages: []prompt.Message{{Parts: []prompt.Part{{Kind: prompt.Text, Text: text}}}}}, true)
-	old := w.text.Text
-	w.text.room(10 * cap(old))
-	if bytes.Contains(old[:cap(old)], []byte("secret")) {
-		t.Error("growing left text behind")
-	}
-	w.tokens = chars4Encode(w.tokens, w.text.Text)
-	w.chain.Start(Scope{})
-	w.chain.Append(nil, w.tokens)
-	buf, tokens, block := w.text.Text, w.tokens, w.chain.buf
-	h.release(w)
-	for _, b := range [][]byte{buf[:cap(buf)], block[:cap(block)]} {
-		if bytes.Contains(b, []byte("ret")) {
-			t.Error("a buffer holds text after use")
-		}
-	}
-	for _, tok := range tokens {
-		if tok != 0 {
-			t.Fatal("tokens are left after use")
-		}
-	}
-}
-
-// A 10 MB prompt is hashed, and its buffers are not kept.
-func TestLargePrompt(t *testing.T) {
-	h, err := NewHasher(&Keys{block: [keySize]byte{1}}, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &prompt.Prompt{State: schemas.PromptFull, Messages: []prompt.Message{{Role: "user", Parts: []prompt.Part{{Kind: prompt.Text, Text: bytes.Repeat([]byte("tide"), 10<<18)}}}}}
-	ids, tokens, err := h.Blocks(nil, p)
-	if err != nil || tokens != 10<<18+2 || len(ids) != (tokens+15)/16 {
-		t.Errorf("%d ids over %d tokens: %v", len(ids), tokens, err)
-	}
-	w := &worker{chain: newBlockChain(make([]byte, keySize)), text: Rendering{Text: make([]byte, keepBytes+1)}}
-	h.release(w)
-	if w.text.Text != nil {
-		t.Error("a huge buffer was kept")
 	}
 }

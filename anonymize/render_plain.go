@@ -19,7 +19,8 @@ import (
 // RS is byte 0x1E. In fields RS is doubled, and a byte from 0xF8 on, which valid UTF-8 never holds, is written
 // RS, byte−0x80. So the rendering can be read back: two prompts render equally only if they are equal, and
 // because nothing is preceded by its length, prompts that begin alike render alike as far as they do. A prompt
-// that is one text without a role (a plain completion) is rendered as that text alone, escaped.
+// that is one text without a role (a plain completion) is rendered as that text alone, escaped. The two-byte markers
+// are its control tokens: one token each in a vocabulary.
 const TemplatePlain = "plain"
 
 const (
@@ -101,16 +102,21 @@ func (r *Rendering) plainPart(p *prompt.Part) {
 	case media:
 		sum := sha256.Sum256(p.Text)
 		r.room(2 + hex.EncodedLen(len(sum)))
-		r.Text = append(r.Text, rs, marker)
+		r.plainMark(marker)
 		r.Text = hex.AppendEncode(r.Text, sum[:])
 	default:
 		r.plainField('O', p.Text)
 	}
 }
 
+func (r *Rendering) plainMark(marker byte) {
+	r.Marks = append(r.Marks, Span{From: len(r.Text), To: len(r.Text) + 2})
+	r.Text = append(r.Text, rs, marker)
+}
+
 func (r *Rendering) plainName(marker byte, s string) {
 	r.room(2 + 2*len(s))
-	r.Text = append(r.Text, rs, marker)
+	r.plainMark(marker)
 	for i := range len(s) {
 		r.Text = appendEscaped(r.Text, s[i])
 	}
@@ -118,7 +124,7 @@ func (r *Rendering) plainName(marker byte, s string) {
 
 func (r *Rendering) plainField(marker byte, text []byte) {
 	r.room(2)
-	r.Text = append(r.Text, rs, marker)
+	r.plainMark(marker)
 	r.plainText(text)
 }
 

@@ -1,8 +1,7 @@
 package ingest
 
 import (
-	"strings"
-
+	"tailgate/internal/wildcard"
 	"tailgate/schemas"
 )
 
@@ -87,7 +86,7 @@ func usesTools(rec *record) bool {
 // anyPattern tells whether one of the patterns matches s; no patterns match everything.
 func anyPattern(patterns []string, s string) bool {
 	for _, p := range patterns {
-		if matchStar(p, s) {
+		if wildcard.Match(p, s) {
 			return true
 		}
 	}
@@ -101,27 +100,4 @@ func anyTag(patterns []string, tags [][]byte) bool {
 		}
 	}
 	return len(patterns) == 0
-}
-
-// matchStar matches s against a pattern in which * stands for any run of characters.
-func matchStar(pattern, s string) bool {
-	head, rest, star := strings.Cut(pattern, "*")
-	if !star {
-		return pattern == s
-	}
-	s, ok := strings.CutPrefix(s, head)
-	if !ok {
-		return false
-	}
-	for {
-		part, more, star := strings.Cut(rest, "*")
-		if !star {
-			return strings.HasSuffix(s, rest)
-		}
-		i := strings.Index(s, part)
-		if i < 0 {
-			return false
-		}
-		s, rest = s[i+len(part):], more
-	}
 }

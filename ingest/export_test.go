@@ -49,3 +49,24 @@ func WatchMemory(o *Options, f func(by int64)) { o.watchMemory = f }
 func SetNetwork(o *KafkaOptions, dial func(ctx context.Context, network, address string) (net.Conn, error), patience time.Duration) {
 	o.dial, o.patience = dial, patience
 }
+
+// RowCount returns a function that decodes a message, makes the rows of its records, and counts them; nothing is
+// written.
+func RowCount(format string, anon Anonymizer) func(value []byte) int {
+	o := Options{Format: format, Anonymizer: anon}.withDefaults()
+	decode, rows := o.decoder(), newRowMaker(&o)
+	return func(value []byte) (n int) {
+		items := decode(value)
+		for i := range items {
+			rec := items[i].rec
+			if rec == nil {
+				continue
+			}
+			if _, err := rows.row(rec, place{topic: "k_test"}); err == nil {
+				n++
+			}
+			rec.clear()
+		}
+		return n
+	}
+}

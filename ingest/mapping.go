@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"tailgate/internal/wildcard"
 	"tailgate/prompt"
 )
 
@@ -52,7 +53,7 @@ func (e *mapEnum) matches(spelled []byte) bool {
 	if !e.star {
 		return string(spelled) == e.pattern
 	}
-	return matchStar(e.pattern, string(spelled))
+	return wildcard.Match(e.pattern, string(spelled))
 }
 
 // mapName is a field of the canonical record.

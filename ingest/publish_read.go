@@ -200,27 +200,40 @@ func liveRows(m *schemas.Manifest) (n int64) {
 	return n
 }
 
-// commonFooter is the footer that all segments of the day agree on.
+// commonFooter is the footer that all segments of the day agree on. Ids of two epochs, or of two tokenizers or
+// templates of one model, do not meet, so a day that mixes them would look as if it shared less. Segments that
+// differ in the choices by model are taken: ids of different models do not meet anyway; models_mixed tells.
 func commonFooter(day string, segments []*segmentFile) (schemas.Footer, error) {
 	first := segments[0].footer
+	models := first[schemas.KeyModels]
 	for _, s := range segments[1:] {
-		for _, key := range []string{schemas.KeyEpoch, schemas.KeyTokenizer, schemas.KeyBlockSize} {
-			if s.footer[key] != first[key] {
+		for _, key := range []string{schemas.KeyEpoch, schemas.KeyTokenizer, schemas.KeyTemplate, schemas.KeyBlockSize} {
+			a, b := first[key], s.footer[key]
+			if key == schemas.KeyTemplate && (a == "" || b == "") { // older segments do not tell
+				continue
+			}
+			if a != b {
 				return schemas.Footer{}, fault.Mark(
 					fmt.Errorf("publishing %s: %s and %s differ in %s", day, segments[0].path, s.path, key),
-					fault.Data, "ids of two epochs cannot be compared: ingest the day again under one epoch, then --backfill")
+					fault.Data, "ids of two epochs, tokenizers or templates cannot be compared: ingest the day again under a new epoch, then --backfill")
 			}
+		}
+		if s.footer[schemas.KeyModels] != models {
+			models = modelsMixed
 		}
 	}
 	return schemas.Footer{
 		Schema: schemas.TableRequests, Epoch: first[schemas.KeyEpoch], Tokenizer: first[schemas.KeyTokenizer],
-		BlockSize: first[schemas.KeyBlockSize],
+		Template: first[schemas.KeyTemplate], Models: models, BlockSize: first[schemas.KeyBlockSize],
 	}, nil
 }
 
+// modelsMixed stands in the footer of a day whose segments have different choices by model.
+const modelsMixed = "mixed"
+
 // report begins the report with what is known before any row is read.
 func (in *dayInput) report(o *PublishOptions) *PublishReport {
-	r := &PublishReport{Day: o.Day, Segments: len(in.segments), Epoch: in.footer.Epoch, Read: in.rows, Late: in.late,
+	r := &PublishReport{Day: o.Day, Segments: len(in.segments), Epoch: in.footer.Epoch, ModelsMixed: in.footer.Models == modelsMixed, Read: in.rows, Late: in.late,
 		Refused: in.refused, Suspicious: Suspicious{Worst: []OddID{}}}
 	midnight, err := time.Parse(time.DateOnly, o.Day)
 	if err != nil {

@@ -29,6 +29,10 @@ type PublishReport struct {
 	Late    int64 `json:"late"`
 	Refused int64 `json:"refused"`
 
+	// ModelsMixed: tokenizers or templates by model (--models) changed on the day. A model that changed shares no
+	// blocks across the change.
+	ModelsMixed bool `json:"models_mixed"`
+
 	Suspicious Suspicious   `json:"suspicious"`
 	Suppressed []Suppressed `json:"suppressed"`
 
@@ -74,6 +78,7 @@ func (r *PublishReport) notes() []string {
 	add(r.InFlight > 0, "%d requests were in flight at the day's end", r.InFlight)
 	add(r.Late > 0, "%d rows came after the last build", r.Late)
 	add(r.Refused > 0, "%d rows of another epoch are left out: ingest the whole day under one epoch and publish with --backfill", r.Refused)
+	add(r.ModelsMixed, "the choices of tokenizer and template by model changed on the day: a model that changed shares no blocks across the change")
 	add(r.Suspicious.IDs > 0, "%d request ids have more than %d different starts or sessions (%d rows): they may be no ids",
 		r.Suspicious.IDs, suspiciousRows, r.Suspicious.Rows)
 	for _, s := range r.Suppressed {

@@ -101,7 +101,7 @@ func (m *rowMaker) countAnswer(row *schemas.Request, rec *record) error {
 	if row.OutputTokens != nil || row.Status != schemas.StatusCancelled || len(rec.answer) == 0 {
 		return nil
 	}
-	answer := prompt.Prompt{State: schemas.PromptFull, Intact: 1, Messages: []prompt.Message{plainMessage(rec.answer)}}
+	answer := prompt.Prompt{State: schemas.PromptFull, Intact: 1, Model: rec.prompt.Model, Messages: []prompt.Message{plainMessage(rec.answer)}}
 	_, tokens, err := m.anon.Blocks(m.scratch[:0], &answer)
 	if err != nil {
 		return errHash

@@ -18,7 +18,8 @@ type Keyer interface {
 const kindTenantBlock = "tenant_block"
 
 // Shared says what publish kept of the sharing of blocks between requests. A hit is a block that an earlier
-// request of the day had too; the ratios are hits over all blocks.
+// request of the day had too; the ratios are hits over all blocks. Requests whose prompt was cut, redacted or
+// encrypted are neither in the hits nor in the blocks: what they shared behind the damage nobody knows.
 type Shared struct {
 	HitRatio float64 `json:"hit_ratio"` // as it was in the segments
 	KeptHits float64 `json:"kept_hit_ratio"`
@@ -42,20 +43,26 @@ func (f *survey) shareBlocks(ctx context.Context, k int) (before, after int64, e
 			return nil
 		}
 		clear(tenants)
-		last := -1
+		last, rows := -1, int64(0)
+		hits, own := int64(0), int64(0) // own: also when each tenant is alone
 		for i, e := range group {
-			if i == 0 || e.Row != group[last].Row {
-				tenants[f.tenant(e.Row)]++
-				last = i
+			if i > 0 && e.Row == group[last].Row {
+				continue
 			}
+			last = i
+			tenant := f.tenant(e.Row)
+			if rows > 0 && !f.damaged[e.Row] {
+				hits++
+			}
+			if tenants[tenant] > 0 && !f.damaged[e.Row] {
+				own++
+			}
+			tenants[tenant]++
+			rows++
 		}
-		rows := int64(0)
-		for _, n := range tenants {
-			rows += n
-		}
-		before += rows - 1
+		before += hits
 		if len(tenants) == 1 || len(tenants) >= k {
-			after += rows - 1
+			after += hits
 			if rows > 1 {
 				f.hold(group, nil)
 			}
@@ -64,9 +71,7 @@ func (f *survey) shareBlocks(ctx context.Context, k int) (before, after int64, e
 		for _, e := range group {
 			f.foreign[e.Row] = min(f.foreign[e.Row], int32(e.Pos))
 		}
-		for _, n := range tenants {
-			after += n - 1
-		}
+		after += own
 		f.hold(group, tenants)
 		return nil
 	})
@@ -89,16 +94,19 @@ func (f *survey) hold(group []spill.Entry, tenants map[uint32]int64) {
 func (f *survey) cutForeign(ctx context.Context) (after int64, err error) {
 	clear(f.keep)
 	err = f.blocks.Each(ctx, func(group []spill.Entry) error {
-		rows := int64(0)
+		rows, hits := int64(0), int64(0)
 		for i, e := range group {
 			if int32(e.Pos) < f.foreign[e.Row] && (i == 0 || group[i-1].Row != e.Row) {
+				if rows > 0 && !f.damaged[e.Row] {
+					hits++
+				}
 				rows++
 			}
 		}
 		if rows < 2 {
 			return nil
 		}
-		after += rows - 1
+		after += hits
 		for _, e := range group {
 			if int32(e.Pos) < f.foreign[e.Row] {
 				f.keep[e.Row] = max(f.keep[e.Row], int32(e.Pos)+1)

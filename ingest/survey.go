@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tailgate/internal/spill"
+	"tailgate/schemas"
 )
 
 // survey is what has to be known of all rows of a day before one of them can be written. Rows are numbered in
@@ -19,7 +20,8 @@ type survey struct {
 	turns   []int32           // of each row; −1 without a session
 	keep    []int32           // leading ids that the row keeps
 	foreign []int32           // the first position whose id too few tenants hold; math.MaxInt32 = none
-	ids     int64             // block ids of all rows
+	damaged []bool            // the prompt was not logged whole: what it shares is not known
+	ids     int64             // block ids of all rows that are not damaged
 	odd     map[uint32]int    // first row of a suspicious request id → rows of the id
 
 	sessions, requests, blocks *spill.Buckets
@@ -106,7 +108,10 @@ func (f *survey) add(s *slot) error {
 			return err
 		}
 	}
-	f.ids += int64(len(s.row.HashIDs))
+	f.damaged = append(f.damaged, s.row.PromptState != schemas.PromptFull && s.row.PromptState != schemas.PromptPrehashed)
+	if !f.damaged[row] {
+		f.ids += int64(len(s.row.HashIDs))
+	}
 	return nil
 }
 

@@ -55,7 +55,7 @@ func toSegments(b *testing.B, br *broker, size int64) {
 	src := br.openWith(ingest.KafkaOptions{})
 	forgetPeak()
 	b.SetBytes(size)
-	used := cpuTime()
+	used := cpuTimeWithBroker()
 	for b.Loop() {
 		o := options(b.TempDir())
 		o.Anonymizer = untokenized{fakeAnon{key: "k1"}}
@@ -63,14 +63,14 @@ func toSegments(b *testing.B, br *broker, size int64) {
 			b.Fatalf("%d rows", r.Total.Rows)
 		}
 	}
-	used = cpuTime() - used
+	used = cpuTimeWithBroker() - used
 	b.ReportMetric(float64(peakBytes())/(1<<20), "peak-MiB")
 	// Of one core, ours and the broker's: what the machine can hold is this times its cores, whoever else is on it.
 	b.ReportMetric(float64(size)*float64(b.N)/1e6/used.Seconds(), "MB/cpu-s")
 }
 
 // cpuTime is what this process and the broker's have used, the latter where its folder is known.
-func cpuTime() time.Duration {
+func cpuTimeWithBroker() time.Duration {
 	var own syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &own) != nil {
 		return 0

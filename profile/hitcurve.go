@@ -67,12 +67,15 @@ type CacheHits struct {
 // PrefixHits replays the blocks of rows, in order, against LRU caches of all capacities (blocks, ascending) at
 // once. A block is a hit only when every block before it in the same request is one: an engine reuses a leading
 // prefix and nothing else. A last block that is not full counts as one block with the tokens that it holds.
-// Rows without blocks are skipped.
+// Rows without blocks are skipped. Damaged rows take their place in the caches and are not counted.
 func PrefixHits(rows iter.Seq[*schemas.TraceRow], blockSize int, capacities []int64) CacheHits {
 	hits := CacheHits{}
 	infinite := len(capacities)
 	sums := make([]HitRatio, infinite+1) // by the smallest capacity that hits
 	hits.Distinct = NeededCapacity(rows, func(r *schemas.TraceRow, block int, need int64) {
+		if r.Damaged {
+			return
+		}
 		n := len(r.HashIDs)
 		if block == 0 {
 			hits.Requests++

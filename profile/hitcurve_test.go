@@ -102,6 +102,17 @@ func TestHitCurveOfACycle(t *testing.T) {
 	}
 }
 
+// A damaged prompt warms the caches for others, and is not counted itself.
+func TestDamagedRowsAreNotCounted(t *testing.T) {
+	rows := []schemas.TraceRow{
+		{InputTokens: 2, HashIDs: []int64{1, 2}, Damaged: true}, {InputTokens: 2, HashIDs: []int64{1, 3}}, {InputTokens: 3, HashIDs: []int64{1, 3, 4}, Damaged: true},
+	}
+	h := profile.PrefixHits(rowsOf(rows), 1, []int64{10})
+	if h.Requests != 1 || h.Blocks != 2 || h.Tokens != 2 || h.Distinct != 4 || h.Infinite.Block != .5 {
+		t.Errorf("%+v", h)
+	}
+}
+
 func TestTokenHitNeedsTheBlockSize(t *testing.T) {
 	tr := traceOf(request(0, 10, 1), request(1, 10, 1))
 	tr.Rows[0].HashIDs, tr.Rows[1].HashIDs = []int64{1}, []int64{1}

@@ -31,6 +31,9 @@ func appendFields(dst []byte, v reflect.Value, first bool) ([]byte, error) {
 			continue
 		}
 		name, _, _ := strings.Cut(field.Tag.Get("parquet"), ",")
+		if name == "-" { // in memory only
+			continue
+		}
 		value, err := json.Marshal(v.Field(i).Interface())
 		if err != nil {
 			return dst, fmt.Errorf("encoding column %s: %w", name, err)

@@ -21,6 +21,8 @@ const (
 	KeySeed       = "tailgate.seed"
 	KeyBlockSize  = "tailgate.block_size"
 	KeyTokenizer  = "tailgate.tokenizer"
+	KeyTemplate   = "tailgate.template"
+	KeyModels     = "tailgate.models"
 	KeyEpoch      = "tailgate.epoch"
 	KeyInputs     = "tailgate.inputs_sha256"
 )
@@ -57,7 +59,9 @@ type Footer struct {
 	Tool      string
 	Seed      string
 	BlockSize string
-	Tokenizer string
+	Tokenizer string // of the models without a choice of their own
+	Template  string // of the same
+	Models    string // digest of the choices by model; "" = there are none
 	Epoch     string
 	Inputs    string // sha256 over the sorted sha256 of the inputs, hex
 }
@@ -72,6 +76,8 @@ func (f Footer) Map() map[string]string {
 		KeySeed:       f.Seed,
 		KeyBlockSize:  f.BlockSize,
 		KeyTokenizer:  f.Tokenizer,
+		KeyTemplate:   f.Template,
+		KeyModels:     f.Models,
 		KeyEpoch:      f.Epoch,
 		KeyInputs:     f.Inputs,
 	}

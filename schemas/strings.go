@@ -182,7 +182,8 @@ func FooterStrings() map[string]StringRule {
 	return map[string]StringRule{
 		KeySchema: {Enum: schemas}, KeyVersion: {Pattern: `\d{1,4}`}, KeyTool: {Pattern: patternTool},
 		KeyDefinition: {Enum: []string{Definition}}, KeySeed: {Pattern: `\d{0,20}`}, KeyBlockSize: {Pattern: `\d{0,6}`},
-		KeyTokenizer: {Pattern: patternTokenizer}, KeyEpoch: {Pattern: patternEpoch}, KeyInputs: {Pattern: patternDigest},
+		KeyTokenizer: {Pattern: patternTokenizer}, KeyTemplate: {Pattern: patternTokenizer},
+		KeyModels: {Tokens: "m", Pattern: `(mixed)?`}, KeyEpoch: {Pattern: patternEpoch}, KeyInputs: {Pattern: patternDigest},
 		KeyTrace:   {Operator: true},
 		KeySegment: {Tokens: "kdcx", Pattern: `[a-z_]{1,24}|\d{4}-\d{2}-\d{2}`, Enum: gateways},
 	}

@@ -22,6 +22,10 @@ type TraceRow struct {
 	Model  *string `parquet:"model,optional,dict"`
 	Stream *bool   `parquet:"stream,optional"`      // null = streamed
 	Status *string `parquet:"status,optional,dict"` // status in the log, null = ok
+
+	// Damaged tells that the prompt was cut or redacted in the log, so that what it shares is not known beyond its
+	// first blocks: statistics of sharing leave it out. It is known where the rows come from a lake, and not written.
+	Damaged bool `parquet:"-"`
 }
 
 // RowBytes estimates the row's size in memory, in bytes.

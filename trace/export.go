@@ -143,7 +143,7 @@ type exporter struct {
 	strings  *intern
 	privates privateIDs
 	probes, otherOps, unreached, retries, medianInputs,
-	sampled, spread int64
+	sampled, spread, damaged int64
 }
 
 // readDay reads the rows of the view.
@@ -224,6 +224,9 @@ func (e *exporter) take(r *schemas.Request, place int64) error {
 			return err
 		}
 		row.HashIDs = e.privates.derive(r)
+		if row.Damaged = r.PromptState == schemas.PromptTruncated || r.PromptState == schemas.PromptRedacted; row.Damaged {
+			e.damaged++
+		}
 	}
 	e.rows = append(e.rows, row)
 	return nil

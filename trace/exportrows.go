@@ -188,6 +188,7 @@ func (e *exporter) notes() []string {
 		{e.retries, "retries are left out of the client view"},
 		{e.medianInputs, "requests have no known input length: the median of their class stands for it"},
 		{e.sampled, "requests come from logs that hold only a sample of the traffic: the rate is too low by that"},
+		{e.damaged, "requests have a prompt that was cut or redacted: behind it they share nothing here, whatever they shared"},
 		{e.spread, "requests come from a clock coarser than 10 ms: spread over its resolution"},
 	} {
 		if n.n > 0 {

@@ -50,7 +50,12 @@ func TestScripts(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("SHARED", sharedDir())
 			toy, err := filepath.Abs(filepath.Join("..", "..", "deploy", "keys", "toy"))
+			if err != nil {
+				return err
+			}
 			env.Setenv("TOYKEYS", toy)
+			tokenizers, err := filepath.Abs("../../internal/bpe/testdata/hf")
+			env.Setenv("TOKENIZERS", tokenizers)
 			return err
 		},
 		Condition: func(cond string) (bool, error) {

@@ -26,6 +26,8 @@ var rows = []row{
 	{"reading one stream chunk", "replay/openai.BenchmarkScanChunk", "replay/openai.BenchmarkDecodeChunk", "encoding/json", 2},
 	{"decoding LiteLLM records", "ingest.BenchmarkLiteLLMScan/size=4KB", "ingest.BenchmarkLiteLLMExact/size=4KB", "encoding/json", 4},
 	{"hashing in 512-token blocks", "anonymize.BenchmarkBlocks/block=512", "anonymize.BenchmarkBlocks/block=16", "16-token blocks", 1.5},
+	{"chaining blocks of 16 tokens", "anonymize.BenchmarkChain/reused", "anonymize.BenchmarkChain/fresh", "a new HMAC for each block", 2},
+	{"records to block ids, 86 % repeated", "ingest.BenchmarkRecordsToIDs/turns=14/memo", "ingest.BenchmarkRecordsToIDs/turns=14/cold", "the same without a memo", 2},
 	{"rendering ChatML", "anonymize.BenchmarkTemplate/text/chatml", "anonymize.BenchmarkTemplate/text/copy", "copying the texts", 0.04},
 	{"rendering ChatML with tools", "anonymize.BenchmarkTemplate/tools/chatml", "anonymize.BenchmarkTemplate/tools/jinja_chatml", "the same template in Jinja", 4},
 	{"auditing for 100 canaries", "anonymize/audit.BenchmarkScan/audit", "anonymize/audit.BenchmarkScan/contains", "bytes.Contains for each spelling", 20},

@@ -16,9 +16,13 @@ BenchmarkDecodeChunk-2  1000000   900 ns/op
 pkg: tailgate/ingest
 BenchmarkLiteLLMScan/size=4KB-2   1000  100 ns/op  800.00 MB/s
 BenchmarkLiteLLMExact/size=4KB-2  1000  900 ns/op  100.00 MB/s
+BenchmarkRecordsToIDs/turns=14/cold-2  3  900 ns/op  70.00 MB/s  71.00 MB/cpu-s
+BenchmarkRecordsToIDs/turns=14/memo-2  3  300 ns/op  210.00 MB/s  211.00 MB/cpu-s  3.00 x_vs_cold
 pkg: tailgate/anonymize
 BenchmarkBlocks/block=16-2    100  100 ns/op  100.00 MB/s
 BenchmarkBlocks/block=512-2   100  100 ns/op  300.00 MB/s
+BenchmarkChain/reused-2       100  100 ns/op  240.00 MB/s
+BenchmarkChain/fresh-2        100  500 ns/op   48.00 MB/s
 BenchmarkTemplate/text/copy-2    100  100 ns/op  9000.00 MB/s
 BenchmarkTemplate/text/chatml-2  100  100 ns/op  1500.00 MB/s  6.7 x_vs_copy
 BenchmarkTemplate/tools/chatml-2        100  100 ns/op  600.00 MB/s

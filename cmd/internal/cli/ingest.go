@@ -11,24 +11,21 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tailgate/anonymize"
 	"tailgate/ingest"
 	"tailgate/internal/objstore"
-	"tailgate/internal/version"
-	"tailgate/schemas"
 )
 
 // ingestFlags are the flags of `tailgate ingest`.
 type ingestFlags struct {
-	format, lake, keys, epoch, classes string
-	exclude                            string
-	models                             []string
-	maxBad                             string
-	allowGap, acceptReset, asJSON      bool
-	deep, distribute                   bool
-	group, metrics                     string
-	kafka                              kafkaFlags
-	run                                runFlags
+	format, lake, classes, exclude string
+	labels                         []string
+	maxBad                         string
+	allowGap, acceptReset, asJSON  bool
+	deep, distribute               bool
+	group, metrics                 string
+	anon                           anonymizerFlags
+	kafka                          kafkaFlags
+	run                            runFlags
 }
 
 func (a *app) ingestCommand() *cobra.Command {
@@ -38,6 +35,8 @@ func (a *app) ingestCommand() *cobra.Command {
 		Short: "Read gateway logs into the segment log: nothing lost, nothing twice, no text on disk",
 		Long: `Reads gateway logs up to the end that the source had at the start, hashes the prompts, and writes segments.
 A second run goes on where the files end; every consumed record ends as rows, a counted skip or a dead letter.
+Prompts are rendered by --template and cut into tokens by --tokenizer: o200k and plain are an estimate for a model
+that is not theirs; give the served model's own for the block ids that its engine's cache sees.
 LAKE is a folder or s3://bucket/prefix. Buckets are reached as the AWS environment says (AWS_REGION,
 AWS_ACCESS_KEY_ID …); TAILGATE_S3_ENDPOINT names another server.
 
@@ -49,11 +48,10 @@ a reset topic or a torn segment; 7 key missing or unsafe; 130 interrupted, with 
 	fl := cmd.Flags()
 	fl.StringVar(&f.format, "format", "", formatUsage)
 	fl.StringVar(&f.lake, "out", "", "the lake: a folder, or s3://bucket/prefix")
-	fl.StringVar(&f.keys, "keys", "", keysUsage)
-	fl.StringVar(&f.epoch, "epoch", "auto", "epoch of the block key; auto takes the newest")
+	f.anon.register(fl)
 	fl.StringVar(&f.classes, "classes", "", "YAML file with the rules for workload classes")
 	fl.StringVar(&f.exclude, "exclude", "", "YAML file with the tenants, sessions and headers that opted out; dropped before hashing")
-	fl.StringSliceVar(&f.models, "model-label", nil, "model names that may be written as they are; others become m_ tokens")
+	fl.StringSliceVar(&f.labels, "model-label", nil, "model names that may be written as they are; others become m_ tokens")
 	fl.StringVar(&f.maxBad, "max-bad", "1%", "share of bad records above which the run fails")
 	fl.BoolVar(&f.allowGap, "allow-gap", false, "go on when retention has removed records that were not read")
 	fl.BoolVar(&f.acceptReset, "accept-reset", false, "start a new generation when the topic was recreated")
@@ -70,12 +68,15 @@ a reset topic or a torn segment; 7 key missing or unsafe; 130 interrupted, with 
 func (a *app) ingest(ctx context.Context, sources []string, f *ingestFlags) error {
 	hideText()
 	o, err := f.options()
-	if err := allFaults(err, f.run.apply(o), o.CheckLimits()); err != nil {
+	ao, anonErr := f.anon.options()
+	if err := allFaults(err, anonErr, f.run.apply(o), o.CheckLimits()); err != nil {
 		return err
 	}
-	if err := f.anonymizer(ctx, a, o); err != nil {
+	hasher, err := a.anonymizer(ctx, &f.anon, ao, o)
+	if err != nil {
 		return err
 	}
+	defer hasher.Close()
 	o.Logger = a.logger()
 	if objstore.IsS3(f.lake) {
 		if o.Bucket, err = a.openBucket(ctx, f.lake); err != nil {
@@ -130,30 +131,11 @@ func (a *app) detect(ctx context.Context, src ingest.Source, o *ingest.Options) 
 	return nil
 }
 
-// anonymizer loads the keys and says in the footer what they give.
-func (f *ingestFlags) anonymizer(ctx context.Context, a *app, o *ingest.Options) error {
-	keys, err := a.loadKeys(ctx, f.keys, f.epoch)
-	if err != nil {
-		return err
-	}
-	hasher, err := anonymize.NewHasher(keys, anonymize.Options{})
-	if err != nil {
-		return err
-	}
-	o.Anonymizer = hasher
-	o.Footer = schemas.Footer{Tool: version.String(), BlockSize: strconv.Itoa(hasher.BlockSize()),
-		Tokenizer: hasher.TokenizerID(), Epoch: hasher.Epoch()}
-	return nil
-}
-
 // options reads what the flags and the class file say; every fault is listed.
 func (f *ingestFlags) options() (*ingest.Options, error) {
 	var errs []error
 	if f.lake == "" {
 		errs = append(errs, errors.New("--out is missing"))
-	}
-	if f.keys == "" {
-		errs = append(errs, errors.New("--keys is missing"))
 	}
 	format, mapping, err := parseFormat(f.format)
 	errs = append(errs, err)
@@ -161,7 +143,7 @@ func (f *ingestFlags) options() (*ingest.Options, error) {
 	if err != nil {
 		errs = append(errs, fmt.Errorf("--max-bad: %w", err))
 	}
-	o := &ingest.Options{Format: format, Mapping: mapping, Lake: f.lake, Models: f.models, MaxBad: maxBad,
+	o := &ingest.Options{Format: format, Mapping: mapping, Lake: f.lake, Models: f.labels, MaxBad: maxBad,
 		AllowGap: f.allowGap, AcceptReset: f.acceptReset, Deep: f.deep, Distribute: f.distribute, Group: f.group}
 	o.Classes, err = readClasses(f.classes)
 	errs = append(errs, err)

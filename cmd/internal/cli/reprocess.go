@@ -18,7 +18,7 @@ func (a *app) reprocessCommand() *cobra.Command {
 		Short: "Read dead letters again, by their pointers, and add what can be read now",
 		Long: `Fetches the records of the dead-letter ledger again and decodes them with this version, --format and --classes.
 What can be read becomes rows beside its segment, once, however often this runs; the next publish has them.
-Use the epoch that the day was ingested under: rows of another one are late.
+Use the epoch, tokenizer and template that the day was ingested with: rows of another epoch are late.
 
 Exit codes: 0 done; 1 the source is unreachable, or another run was first; 2 wrong usage; 6 a broken lake; 7 key
 missing or unsafe.`,
@@ -30,11 +30,10 @@ missing or unsafe.`,
 	fl.StringVar(&f.run.valueCodec, "value-codec", ingest.CodecAuto, "compression inside message values: auto, none, gzip, zstd")
 	f.kafka.register(fl)
 	fl.StringVar(&f.lake, "out", "", "the lake: a folder, or s3://bucket/prefix")
-	fl.StringVar(&f.keys, "keys", "", keysUsage)
-	fl.StringVar(&f.epoch, "epoch", "auto", "epoch of the block key; auto takes the newest")
+	f.anon.register(fl)
 	fl.StringVar(&f.classes, "classes", "", "YAML file with the rules for workload classes")
 	fl.StringVar(&f.exclude, "exclude", "", "YAML file with the tenants, sessions and headers that opted out")
-	fl.StringSliceVar(&f.models, "model-label", nil, "model names that may be written as they are; others become m_ tokens")
+	fl.StringSliceVar(&f.labels, "model-label", nil, "model names that may be written as they are; others become m_ tokens")
 	fl.StringSliceVar(&reasons, "reason", nil, "reasons of the dead letters to read again (default all)")
 	fl.BoolVar(&f.asJSON, "json", false, "print the report as one JSON object")
 	return cmd
@@ -43,13 +42,16 @@ missing or unsafe.`,
 func (a *app) reprocess(ctx context.Context, sources []string, f *ingestFlags, reasons []string) error {
 	hideText()
 	o, err := f.options()
-	if err != nil {
+	ao, anonErr := f.anon.options()
+	if err := allFaults(err, anonErr); err != nil {
 		return err
 	}
 	o.ValueCodec = f.run.valueCodec
-	if err := f.anonymizer(ctx, a, o); err != nil {
+	hasher, err := a.anonymizer(ctx, &f.anon, ao, o)
+	if err != nil {
 		return err
 	}
+	defer hasher.Close()
 	o.Logger = a.logger()
 	if objstore.IsS3(f.lake) {
 		if o.Bucket, err = a.openBucket(ctx, f.lake); err != nil {

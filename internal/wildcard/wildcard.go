@@ -1,0 +1,28 @@
+// Package wildcard matches names against patterns of operators' files, in which * stands for any run of characters
+// and everything else for itself.
+package wildcard
+
+import "strings"
+
+// Match tells whether s is what pattern describes, in time linear in len(pattern)·len(s) at worst.
+func Match(pattern, s string) bool {
+	head, rest, star := strings.Cut(pattern, "*")
+	if !star {
+		return pattern == s
+	}
+	s, ok := strings.CutPrefix(s, head)
+	if !ok {
+		return false
+	}
+	for {
+		part, more, star := strings.Cut(rest, "*")
+		if !star {
+			return strings.HasSuffix(s, rest)
+		}
+		i := strings.Index(s, part)
+		if i < 0 {
+			return false
+		}
+		s, rest = s[i+len(part):], more
+	}
+}
