@@ -18,7 +18,8 @@ func (a *app) traceCommand() *cobra.Command {
 		Short: "Check, describe, convert and export timed traces",
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.traceCheckCommand(), a.traceInfoCommand(), a.traceConvertCommand(), a.traceExportCommand())
+	cmd.AddCommand(a.traceCheckCommand(), a.traceInfoCommand(), a.traceConvertCommand(), a.traceExportCommand(),
+		a.traceCompareCommand())
 	return cmd
 }
 
@@ -48,6 +49,7 @@ func (a *app) traceInfoCommand() *cobra.Command {
 
 func (a *app) traceConvertCommand() *cobra.Command {
 	var tf traceFlags
+	var share shareFlags
 	var to, out string
 	cmd := &cobra.Command{
 		Use:   "convert TRACE -o OUT",
@@ -67,6 +69,9 @@ Exit codes: 0 done; 1 unreadable; 2 wrong usage; 6 broken rows or a broken file.
 			if err != nil {
 				return err
 			}
+			if t, err = a.share(t, &share); err != nil {
+				return err
+			}
 			if err := a.writeTrace(t, out, formatOf(out, to), version.String()); err != nil {
 				return err
 			}
@@ -75,6 +80,7 @@ Exit codes: 0 done; 1 unreadable; 2 wrong usage; 6 broken rows or a broken file.
 		},
 	}
 	tf.add(cmd)
+	share.add(cmd)
 	cmd.Flags().StringVar(&to, "to", "", "format of the output: "+strings.Join(trace.Written(), ", ")+" (default: by the name's ending)")
 	cmd.Flags().StringVarP(&out, "output", "o", "", "file to write, - for stdout; .gz and .zst compress")
 	return cmd
@@ -82,6 +88,7 @@ Exit codes: 0 done; 1 unreadable; 2 wrong usage; 6 broken rows or a broken file.
 
 func (a *app) traceExportCommand() *cobra.Command {
 	var o trace.ExportOptions
+	var share shareFlags
 	var window, to, out string
 	cmd := &cobra.Command{
 		Use:   "export LAKE --day D -o OUT",
@@ -109,6 +116,9 @@ func (a *app) traceExportCommand() *cobra.Command {
 			for _, n := range t.Notes {
 				a.note("%s", n)
 			}
+			if t, err = a.share(t, &share); err != nil {
+				return err
+			}
 			if err := a.writeTrace(t, out, formatOf(out, to), version.String()); err != nil {
 				return err
 			}
@@ -116,6 +126,7 @@ func (a *app) traceExportCommand() *cobra.Command {
 			return nil
 		},
 	}
+	share.add(cmd)
 	fl := cmd.Flags()
 	fl.StringVar(&o.Day, "day", "", "UTC day, 2006-01-02")
 	fl.StringVar(&window, "window", "", "part of the day, such as 18h..20h")
