@@ -2,7 +2,7 @@
 GO ?= go
 export CGO_ENABLED ?= 0
 
-.PHONY: build demo test race lint bench prove clean
+.PHONY: build demo test race lint bench prove interop clean
 build:
 	@mkdir -p bin
 	$(GO) build -trimpath -o bin/ ./cmd/...
@@ -25,6 +25,10 @@ bench:
 
 prove:
 	TAILGATE_PROVE=full $(GO) test -count=1 -timeout 3h ./...
+
+# Plays our exports with the tools they are made for (PyPI, some minutes).
+interop:
+	tools/interop/run $(TRACES)
 
 clean:
 	rm -rf bin demo-out dist
