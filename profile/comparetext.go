@@ -18,7 +18,9 @@ func (c *Comparison) WriteText(w io.Writer) {
 	fmt.Fprintf(b, "A  %s\nB  %s\n\n", c.A, c.B)
 	t := tabwriter.NewWriter(b, 0, 8, 2, ' ', 0)
 	defer t.Flush()
-	row := func(what string, p Pair, more string) { fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", what, opt(p.A), opt(p.B), more) }
+	row := func(what string, p Pair, more string) {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", what, opt(p.A), opt(p.B), more)
+	}
 	fmt.Fprintln(t, "\tA\tB\t")
 	row("requests", c.Rows, "")
 	row("request_rate /s", c.Rate, "B/A "+opt(c.RateOf))
