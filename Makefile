@@ -2,7 +2,7 @@
 GO ?= go
 export CGO_ENABLED ?= 0
 
-.PHONY: build demo test race lint bench yardstick prove clean
+.PHONY: build demo test race lint bench yardstick prove interop clean
 build:
 	@mkdir -p bin
 	$(GO) build -trimpath -o bin/ ./cmd/...
@@ -30,6 +30,10 @@ yardstick:
 # On a real broker where there is Java; the figures of T1 to T17 (docs/ingest.md) come at the end.
 prove:
 	GO=$(GO) tools/checks/prove
+
+# Plays our exports with the tools they are made for (PyPI, some minutes).
+interop:
+	tools/interop/run $(TRACES)
 
 clean:
 	rm -rf bin demo-out dist

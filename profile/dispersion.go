@@ -25,6 +25,7 @@ func dispersion(stamps []int64, resolution int64, key schemas.ProfileKey) []sche
 			}
 			if c.Windows >= MinWindows {
 				row.Var, row.IDC = val(c.Var), val(c.IDC())
+				row.IDCLo, row.IDCHi = idcInterval(stamps, s)
 				if peakScale(s) {
 					row.PeakToMean = val(float64(c.Peak) / c.Mean)
 				}

@@ -20,6 +20,7 @@ const (
 	Gamma       = "gamma"
 	Weibull     = "weibull"
 	LogNormal   = "lognormal"
+	OnOff       = "onoff" // Poisson arrivals that are switched on and off
 
 	MethodMLE     = "mle"
 	MethodMoments = "moments"
@@ -39,6 +40,7 @@ func fits(stamps []int64, resolution int64, key schemas.ProfileKey) []schemas.Pr
 	half := float64(resolution) / 2e6
 	meanGap := float64(stamps[len(stamps)-1]) / 1e6 / float64(len(stamps)-1)
 	out := fitClock(ClockRaw, gapsS(stamps), half, key)
+	blockIntervals(stamps, resolution, out)
 	out = append(out, fitClock(ClockOp60, opGaps(stamps, 60_000_000), half/meanGap, key)...)
 	return append(out, fitClock(ClockOp300, opGaps(stamps, 300_000_000), half/meanGap, key)...)
 }
@@ -50,7 +52,7 @@ func fitClock(clock string, gaps []float64, half float64, key schemas.ProfileKey
 	s := sampleOf(gaps, half)
 	var out []schemas.ProfileIATFit
 	best := -1
-	add := func(f family, method string, p [2]float64) {
+	add := func(f family, method string, p params) {
 		row, ok := fitRow(s, f, method, p)
 		if !ok {
 			return
@@ -67,7 +69,7 @@ func fitClock(clock string, gaps []float64, half float64, key schemas.ProfileKey
 		}
 	}
 	if shape := s.mean * s.mean / s.variance; finite(shape) && shape > 0 {
-		add(gammaFamily(), MethodMoments, [2]float64{shape, s.mean / shape})
+		add(gammaFamily(), MethodMoments, params{shape, s.mean / shape})
 	}
 	if best >= 0 && len(gaps) >= selectMin {
 		out[best].Selected = true
@@ -76,7 +78,7 @@ func fitClock(clock string, gaps []float64, half float64, key schemas.ProfileKey
 }
 
 // fitRow measures a law with its parameters against the sample; ok is false when a figure is not finite.
-func fitRow(s *sample, f family, method string, p [2]float64) (schemas.ProfileIATFit, bool) {
+func fitRow(s *sample, f family, method string, p params) (schemas.ProfileIATFit, bool) {
 	loglik := s.loglik(f, p)
 	bic := float64(f.params)*math.Log(s.n) - 2*loglik
 	row := schemas.ProfileIATFit{
@@ -86,7 +88,10 @@ func fitRow(s *sample, f family, method string, p [2]float64) (schemas.ProfileIA
 	if f.params > 1 {
 		row.P2 = val(p[1])
 	}
-	return row, row.P1 != nil && (f.params < 2 || row.P2 != nil) && row.LogLik != nil && row.KS != nil
+	if f.params > 2 {
+		row.P3 = val(p[2])
+	}
+	return row, row.P1 != nil && (f.params < 2 || row.P2 != nil) && (f.params < 3 || row.P3 != nil) && row.LogLik != nil && row.KS != nil
 }
 
 // moments are what the laws need to know of some gaps.
@@ -147,7 +152,7 @@ func momentsOf(x, w []float64) moments {
 }
 
 // loglik is the log-likelihood: densities of the gaps, and for ties the probability of a gap below half a step.
-func (s *sample) loglik(f family, p [2]float64) float64 {
+func (s *sample) loglik(f family, p params) float64 {
 	l := 0.0
 	if s.above.n > 0 {
 		l = f.density(s, p)
@@ -160,11 +165,11 @@ func (s *sample) loglik(f family, p [2]float64) float64 {
 
 // refine maximises the likelihood with ties from a start that took them as half a step, by the simplex search of
 // Nelder and Mead (1965). A search that fails keeps the start.
-func (s *sample) refine(f family, start [2]float64) [2]float64 {
+func (s *sample) refine(f family, start params) params {
 	if s.ties == 0 {
 		return start
 	}
-	at := func(x []float64) (p [2]float64) {
+	at := func(x []float64) (p params) {
 		for i, v := range x {
 			if p[i] = v; !f.anySign[i] {
 				p[i] = math.Exp(v)

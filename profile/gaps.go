@@ -34,6 +34,7 @@ func gapStats(stamps []int64, resolution int64, key schemas.ProfileKey) []schema
 	row.MeanS, row.ZeroFrac = val(mean), val(float64(zero)/float64(len(gaps)))
 	if observable(stamps, resolution) {
 		row.CVRaw = val(sd / mean)
+		row.CVLo, row.CVHi = cvInterval(stamps)
 		row.CVOp60 = val(cv(opGaps(stamps, 60_000_000)))
 		row.CVOp300 = val(cv(opGaps(stamps, 300_000_000)))
 		row.ACF = autocorrelation(gaps, mean)

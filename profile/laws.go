@@ -16,24 +16,27 @@ const (
 	maxSteps  = 200
 )
 
+// params are the parameters of a law, as many as it has.
+type params [3]float64
+
 // family is one law of the gaps.
 type family struct {
 	dist    string
 	params  int
-	anySign [2]bool                               // the parameter may be negative
-	start   func(m moments, s *sample) [2]float64 // maximum likelihood without ties; NaN when there is none
-	density func(s *sample, p [2]float64) float64 // log-density of the gaps above half a step, summed up
-	cdf     func(p [2]float64) func(x float64) float64
+	anySign [3]bool                           // the parameter may be negative
+	start   func(m moments, s *sample) params // maximum likelihood without ties; NaN when there is none
+	density func(s *sample, p params) float64 // log-density of the gaps above half a step, summed up
+	cdf     func(p params) func(x float64) float64
 }
 
 func families() []family {
-	return []family{exponentialFamily(), gammaFamily(), weibullFamily(), logNormalFamily()}
+	return []family{exponentialFamily(), gammaFamily(), weibullFamily(), logNormalFamily(), onOffFamily()}
 }
 
 // mle is the maximum likelihood fit; ok is false when the sample has none.
-func (f family) mle(s *sample) ([2]float64, bool) {
+func (f family) mle(s *sample) (params, bool) {
 	p := f.start(s.floored, s)
-	if !finite(p[0]) || !finite(p[1]) {
+	if !finite(p[0]) || !finite(p[1]) || !finite(p[2]) {
 		return p, false
 	}
 	p = s.refine(f, p)
@@ -44,26 +47,26 @@ func (f family) mle(s *sample) ([2]float64, bool) {
 func exponentialFamily() family {
 	return family{
 		dist: Exponential, params: 1,
-		start: func(m moments, _ *sample) [2]float64 { return [2]float64{1 / m.mean} },
-		density: func(s *sample, p [2]float64) float64 {
+		start: func(m moments, _ *sample) params { return params{1 / m.mean} },
+		density: func(s *sample, p params) float64 {
 			return s.above.n * (math.Log(p[0]) - p[0]*s.above.mean)
 		},
-		cdf: func(p [2]float64) func(float64) float64 { return distuv.Exponential{Rate: p[0]}.CDF },
+		cdf: func(p params) func(float64) float64 { return distuv.Exponential{Rate: p[0]}.CDF },
 	}
 }
 
 func gammaFamily() family {
 	return family{
 		dist: Gamma, params: 2,
-		start: func(m moments, _ *sample) [2]float64 {
+		start: func(m moments, _ *sample) params {
 			k := gammaShape(math.Log(m.mean) - m.meanLog)
-			return [2]float64{k, m.mean / k}
+			return params{k, m.mean / k}
 		},
-		density: func(s *sample, p [2]float64) float64 {
+		density: func(s *sample, p params) float64 {
 			lgamma, _ := math.Lgamma(p[0])
 			return s.above.n * ((p[0]-1)*s.above.meanLog - s.above.mean/p[1] - p[0]*math.Log(p[1]) - lgamma)
 		},
-		cdf: func(p [2]float64) func(float64) float64 {
+		cdf: func(p params) func(float64) float64 {
 			return func(x float64) float64 { return mathext.GammaIncReg(p[0], x/p[1]) }
 		},
 	}
@@ -93,16 +96,16 @@ func gammaShape(gap float64) float64 {
 func weibullFamily() family {
 	return family{
 		dist: Weibull, params: 2,
-		start: func(m moments, s *sample) [2]float64 {
+		start: func(m moments, s *sample) params {
 			k := weibullShape(m, s)
 			x, w := s.flooredValues()
-			return [2]float64{k, math.Pow(powerSum(x, w, k, 1)/m.n, 1/k)}
+			return params{k, math.Pow(powerSum(x, w, k, 1)/m.n, 1/k)}
 		},
-		density: func(s *sample, p [2]float64) float64 {
+		density: func(s *sample, p params) float64 {
 			k, scale := p[0], p[1]
 			return s.above.n*(math.Log(k)-k*math.Log(scale)+(k-1)*s.above.meanLog) - powerSum(s.x, s.w, k, scale)
 		},
-		cdf: func(p [2]float64) func(float64) float64 { return distuv.Weibull{K: p[0], Lambda: p[1]}.CDF },
+		cdf: func(p params) func(float64) float64 { return distuv.Weibull{K: p[0], Lambda: p[1]}.CDF },
 	}
 }
 
@@ -169,17 +172,17 @@ func weibullScore(x, w []float64, meanLog, k float64) (g, slope float64) {
 
 func logNormalFamily() family {
 	return family{
-		dist: LogNormal, params: 2, anySign: [2]bool{true, false},
-		start: func(m moments, _ *sample) [2]float64 {
+		dist: LogNormal, params: 2, anySign: [3]bool{true, false},
+		start: func(m moments, _ *sample) params {
 			if !(m.varLog > 0) {
-				return [2]float64{math.NaN()}
+				return params{math.NaN()}
 			}
-			return [2]float64{m.meanLog, math.Sqrt(m.varLog)}
+			return params{m.meanLog, math.Sqrt(m.varLog)}
 		},
-		density: func(s *sample, p [2]float64) float64 {
+		density: func(s *sample, p params) float64 {
 			d := s.above.meanLog - p[0]
 			return -s.above.n * (s.above.meanLog + math.Log(p[1]) + math.Log(2*math.Pi)/2 + (s.above.varLog+d*d)/(2*p[1]*p[1]))
 		},
-		cdf: func(p [2]float64) func(float64) float64 { return distuv.LogNormal{Mu: p[0], Sigma: p[1]}.CDF },
+		cdf: func(p params) func(float64) float64 { return distuv.LogNormal{Mu: p[0], Sigma: p[1]}.CDF },
 	}
 }

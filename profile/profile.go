@@ -62,14 +62,24 @@ func (o Options) Validate() error {
 // Profile holds the tables of one profile. Within a table, the total comes first and the groups follow in the
 // order of tenant and class.
 type Profile struct {
-	Meta       []schemas.ProfileMeta
-	Rate       []schemas.ProfileRate
-	IAT        []schemas.ProfileIAT
-	IATFit     []schemas.ProfileIATFit
-	Dispersion []schemas.ProfileDispersion
-	Lengths    []schemas.ProfileLength
-	Sessions   []schemas.ProfileSession
-	HitCurve   []schemas.ProfileHitCurve
+	Meta        []schemas.ProfileMeta
+	Rate        []schemas.ProfileRate
+	IAT         []schemas.ProfileIAT
+	IATFit      []schemas.ProfileIATFit
+	Dispersion  []schemas.ProfileDispersion
+	Lengths     []schemas.ProfileLength
+	Joint       []schemas.ProfileJoint
+	JointStat   []schemas.ProfileJointStat
+	Sessions    []schemas.ProfileSession
+	SessionStat []schemas.ProfileSessionStat
+	SessionGap  []schemas.ProfileSessionGap
+	Growth      []schemas.ProfileGrowth
+	Roots       []schemas.ProfileRoot
+	Popularity  []schemas.ProfilePopularity
+	Reuse       []schemas.ProfileReuse
+	HitCurve    []schemas.ProfileHitCurve
+	CrossShare  []schemas.ProfileCrossShare // in the total only
+	Bursts      []schemas.ProfileBurst      // in the total only
 }
 
 // Compute profiles t. A trace without rows gives a profile that says 0 requests and has no other row. A trace
@@ -103,8 +113,22 @@ func (p *Profile) add(in *input, g group, key schemas.ProfileKey) {
 	p.IATFit = append(p.IATFit, fits(stamps, in.resolution, key)...)
 	p.Dispersion = append(p.Dispersion, dispersion(stamps, in.resolution, key)...)
 	p.Lengths = append(p.Lengths, in.lengths(g, key)...)
+	joint := in.joint(g)
+	p.Joint = append(p.Joint, joint.cells(key)...)
+	p.JointStat = append(p.JointStat, joint.stat(key)...)
 	p.Sessions = append(p.Sessions, turns(g, key)...)
+	p.SessionStat = append(p.SessionStat, in.sessionStat(g, key))
+	p.SessionGap = append(p.SessionGap, in.sessionGaps(g, key)...)
+	p.Growth = append(p.Growth, in.growth(g, key)...)
+	use := in.use(g)
+	p.Roots = append(p.Roots, use.roots(key)...)
+	p.Popularity = append(p.Popularity, use.popularity(key)...)
+	p.Reuse = append(p.Reuse, use.reuse(key)...)
 	p.HitCurve = append(p.HitCurve, in.hitCurve(g, key)...)
+	if g.total {
+		p.CrossShare = append(p.CrossShare, in.crossShare(key)...)
+		p.Bursts = append(p.Bursts, in.bursts(key)...)
+	}
 }
 
 func (in *input) meta(o Options) schemas.ProfileMeta {

@@ -45,6 +45,9 @@ func TestAzureConversation(t *testing.T) {
 	percent(t, "Gamma shape", fitOf(t, p, profile.ClockRaw, profile.Gamma, profile.MethodMLE).P1, .871)
 	percent(t, "Weibull shape", fitOf(t, p, profile.ClockRaw, profile.Weibull, profile.MethodMLE).P1, .922)
 	near(t, "lognormal KS", fitOf(t, p, profile.ClockRaw, profile.LogNormal, profile.MethodMLE).KS, .091, .001)
+	near(t, "Spearman of load and output", p.JointStat[0].SpearmanRateOut, -.88, .0088)
+	near(t, "Spearman", p.JointStat[0].Spearman, .07, .01)
+	near(t, "MI", p.JointStat[0].MINats, .67, .05)
 	for scale, want := range map[int64]float64{100_000: 1.06, 1_000_000: 1.39, 10_000_000: 3.87, 60_000_000: 16.4, 300_000_000: 61.7} {
 		percent(t, "IDC", idcOf(p, scale), want)
 	}
@@ -75,6 +78,19 @@ func TestMooncakeConversation(t *testing.T) {
 	if p.Meta[0].Sessions != 7373 {
 		t.Errorf("%d sessions", p.Meta[0].Sessions)
 	}
+	s := p.SessionStat[0]
+	near(t, "multi-turn", s.MultiTurn, .306, .001)
+	near(t, "negative growth", s.NegativeGrowth, .186, .005)
+	near(t, "branches", s.Branches, 1-.847, .01)
+	blocks, once := int64(0), int64(0)
+	for _, r := range p.Popularity {
+		blocks += r.Blocks
+		if r.LoUses == 1 {
+			once += r.Blocks
+		}
+	}
+	share := float64(once) / float64(blocks)
+	near(t, "blocks used once", &share, .758, .001)
 	want := map[int64]float64{1_000: .045, 3_000: .065, 10_000: .212, 30_000: .326, 50_000: .355, 100_000: .364}
 	seen := 0
 	for _, h := range p.HitCurve {

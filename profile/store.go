@@ -22,14 +22,9 @@ func (p *Profile) Write(dir string, f schemas.Footer) ([]schemas.FileDigest, err
 		return nil, fmt.Errorf("writing the profile: %w", err)
 	}
 	w := tableWriter{dir: dir, footer: f}
-	writeTable(&w, schemas.TableProfileMeta, p.Meta)
-	writeTable(&w, schemas.TableProfileRate, p.Rate)
-	writeTable(&w, schemas.TableProfileIAT, p.IAT)
-	writeTable(&w, schemas.TableProfileIATFit, p.IATFit)
-	writeTable(&w, schemas.TableProfileDispersion, p.Dispersion)
-	writeTable(&w, schemas.TableProfileLength, p.Lengths)
-	writeTable(&w, schemas.TableProfileSession, p.Sessions)
-	writeTable(&w, schemas.TableProfileHitCurve, p.HitCurve)
+	for _, t := range p.tables() {
+		t.write(&w)
+	}
 	if w.err != nil {
 		return nil, fmt.Errorf("writing the profile: %w", w.err)
 	}
@@ -57,19 +52,14 @@ func writeTable[T any](w *tableWriter, name string, rows []T) {
 	w.files, w.err = append(w.files, d), err
 }
 
-// Read reads the tables that Write wrote into dir. A file that is missing, is another table, or was written by
-// a newer version is an error.
+// Read reads the tables that Write wrote into dir. A file that is another table, was written by a newer version, or
+// is missing although every version writes it, is an error.
 func Read(dir string) (*Profile, error) {
 	var p Profile
 	r := tableReader{dir: dir}
-	readTable(&r, schemas.TableProfileMeta, &p.Meta)
-	readTable(&r, schemas.TableProfileRate, &p.Rate)
-	readTable(&r, schemas.TableProfileIAT, &p.IAT)
-	readTable(&r, schemas.TableProfileIATFit, &p.IATFit)
-	readTable(&r, schemas.TableProfileDispersion, &p.Dispersion)
-	readTable(&r, schemas.TableProfileLength, &p.Lengths)
-	readTable(&r, schemas.TableProfileSession, &p.Sessions)
-	readTable(&r, schemas.TableProfileHitCurve, &p.HitCurve)
+	for _, t := range p.tables() {
+		t.read(&r)
+	}
 	if r.err != nil {
 		return nil, fmt.Errorf("reading the profile: %w", r.err)
 	}

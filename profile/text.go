@@ -33,8 +33,10 @@ func (p *Profile) WriteText(w io.Writer) {
 	p.textDispersion(b)
 	p.textLengths(b, DimInput)
 	p.textLengths(b, DimOutput)
+	p.textJoint(b)
 	p.textSessions(b)
 	p.textHits(b)
+	p.textBursts(b)
 	p.textGroups(b)
 }
 
@@ -143,6 +145,10 @@ func parameter(f schemas.ProfileIATFit) string {
 		return "rate " + opt(f.P1)
 	case LogNormal:
 		return "sigma " + opt(f.P2)
+	case OnOff:
+		if f.P2 != nil && f.P3 != nil {
+			return fmt.Sprintf("rate %s for %.0f %% of the time", opt(f.P1), 100**f.P3/(*f.P2+*f.P3))
+		}
 	}
 	return "shape " + opt(f.P1)
 }

@@ -157,3 +157,36 @@ func label(s string) string {
 	}
 	return s
 }
+
+func (p *Profile) textJoint(w io.Writer) {
+	for _, j := range p.JointStat {
+		if isTotal(j.ProfileKey) {
+			fmt.Fprintf(w, "together   Spearman of input and output %s, mutual information %s nats (Gaussian: %s); of requests/min and mean output %s\n",
+				opt(j.Spearman), opt(j.MINats), opt(j.MIGaussNats), opt(j.SpearmanRateOut))
+		}
+	}
+}
+
+// shownBursts bounds the burst windows on the screen; the table has up to 20 a day.
+const shownBursts = 3
+
+func (p *Profile) textBursts(w io.Writer) {
+	for i, b := range p.Bursts {
+		if i == shownBursts {
+			break
+		}
+		more := ""
+		if b.TopClass != nil {
+			more = ", most of class " + label(*b.TopClass)
+		}
+		fmt.Fprintf(w, "burst %-4d at %s for %s: %s requests (%s expected), %.0f %% with long inputs%s\n", b.Rank, width(b.StartUs), width(b.LengthUs),
+			group3(b.Requests), opt(b.Expected), 100*deref(b.LongShare), more)
+	}
+}
+
+func deref(x *float64) float64 {
+	if x == nil {
+		return 0
+	}
+	return *x
+}

@@ -17,7 +17,7 @@ func TestRowsAsJSONHaveTheirColumns(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := `{"profile_id":"p","window_start":"1970-01-01T00:00:00Z","window_end":"0001-01-01T00:00:00Z","tenant":"*","class":"*",` +
-		`"n":3,"mean_s":1.5,"cv_raw":null,"cv_op60":null,"cv_op300":null,"min_s":null,"p50_s":null,"p90_s":null,"p99_s":null,"max_s":null,"acf":[0.5],"zero_frac":null}`
+		`"n":3,"mean_s":1.5,"cv_raw":null,"cv_op60":null,"cv_op300":null,"cv_raw_lo":null,"cv_raw_hi":null,"min_s":null,"p50_s":null,"p90_s":null,"p99_s":null,"max_s":null,"acf":[0.5],"zero_frac":null}`
 	if string(got) != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

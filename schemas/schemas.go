@@ -48,6 +48,17 @@ const (
 	TableProfileLength     = "profile_length"
 	TableProfileSession    = "profile_session"
 	TableProfileHitCurve   = "profile_hit_curve"
+	TableProfileJoint      = "profile_joint"
+	TableProfileJointStat  = "profile_joint_stat"
+	TableProfileSessStat   = "profile_session_stat"
+	TableProfileSessGap    = "profile_session_gap"
+	TableProfileGrowth     = "profile_growth"
+	TableProfileRoot       = "profile_root"
+	TableProfilePopularity = "profile_popularity"
+	TableProfileReuse      = "profile_reuse"
+	TableProfileCrossShare = "profile_cross_share"
+	TableProfileBurst      = "profile_burst"
+	TableProfileDrift      = "profile_drift"
 
 	Version = "1"
 )

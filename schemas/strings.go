@@ -108,6 +108,7 @@ func StringColumns(table string) map[string]StringRule {
 			"fingerprint": {Tokens: "d", Enum: []string{""}},
 		}
 	case TableTrace:
+		tenant.Pattern, model.Pattern = `tenant_\d{1,9}`, `model_\d{1,9}` // of traces that left the house
 		return map[string]StringRule{
 			"tenant": tenant, "class": class, "session": session, "model": model,
 			"status": {Enum: append(slices.Clone(requestStatus), resultStatus...), Label: true},
@@ -144,6 +145,7 @@ func profileStrings(table string, tenant, class, model StringRule) map[string]St
 	tenant.Enum = append(slices.Clone(tenant.Enum), "*", "")
 	class.Enum = append(slices.Clone(class.Enum), "*", "")
 	model.Enum = append(slices.Clone(model.Enum), "*")
+	profileID := StringRule{Pattern: `[0-9a-f]{8,64}`, Operator: true}
 	columns, ok := map[string]map[string]StringRule{
 		TableProfileMeta: {
 			"source": {Enum: []string{"lake", "trace"}}, "inputs_sha256": {Pattern: patternDigest},
@@ -152,17 +154,28 @@ func profileStrings(table string, tenant, class, model StringRule) map[string]St
 		TableProfileRate: {}, TableProfileIAT: {}, TableProfileDispersion: {}, TableProfileSession: {},
 		TableProfileIATFit: {
 			"clock":  {Enum: []string{"raw", "op60", "op300"}},
-			"dist":   {Enum: []string{"exponential", "gamma", "weibull", "lognormal"}},
+			"dist":   {Enum: []string{"exponential", "gamma", "weibull", "lognormal", "onoff"}},
 			"method": {Enum: []string{"mle", "moments"}},
 		},
-		TableProfileLength:   {"dim": {Enum: []string{"input", "output"}}},
-		TableProfileHitCurve: {"policy": {Enum: []string{"lru", "infinite"}}},
+		TableProfileLength:     {"dim": {Enum: []string{"input", "output"}}},
+		TableProfileHitCurve:   {"policy": {Enum: []string{"lru", "infinite"}}},
+		TableProfileJoint:      {},
+		TableProfileJointStat:  {},
+		TableProfileSessStat:   {},
+		TableProfileSessGap:    {"turn": {Enum: []string{"1", "2", "3-4", "5-8", "9+"}}},
+		TableProfileGrowth:     {},
+		TableProfileRoot:       {},
+		TableProfilePopularity: {},
+		TableProfileReuse:      {"unit": {Enum: []string{"requests", "us"}}},
+		TableProfileCrossShare: {"tenant_a": tenant, "tenant_b": tenant},
+		TableProfileBurst:      {"top_tenant": tenant, "top_class": class},
+		TableProfileDrift:      {"ref_profile_id": profileID, "metric": {Pattern: `[a-z0-9_]{1,64}`}},
 	}[table]
 	if !ok {
 		return nil
 	}
 	columns["tenant"], columns["class"] = tenant, class
-	columns["profile_id"] = StringRule{Pattern: `[0-9a-f]{8,64}`, Operator: true}
+	columns["profile_id"] = profileID
 	return columns
 }
 

@@ -25,5 +25,16 @@ func Tables() []Table {
 		{TableProfileLength, ProfileLength{}},
 		{TableProfileSession, ProfileSession{}},
 		{TableProfileHitCurve, ProfileHitCurve{}},
+		{TableProfileJoint, ProfileJoint{}},
+		{TableProfileJointStat, ProfileJointStat{}},
+		{TableProfileSessStat, ProfileSessionStat{}},
+		{TableProfileSessGap, ProfileSessionGap{}},
+		{TableProfileGrowth, ProfileGrowth{}},
+		{TableProfileRoot, ProfileRoot{}},
+		{TableProfilePopularity, ProfilePopularity{}},
+		{TableProfileReuse, ProfileReuse{}},
+		{TableProfileCrossShare, ProfileCrossShare{}},
+		{TableProfileBurst, ProfileBurst{}},
+		{TableProfileDrift, ProfileDrift{}},
 	}
 }

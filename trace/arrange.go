@@ -30,10 +30,13 @@ type source struct {
 
 // arrange turns the rows of a file into a trace: sorted, counted from zero, spread, numbered.
 func (r *raw) arrange(s source) (*Trace, error) {
+	if len(r.rows) == 0 && len(r.skipped) > 0 {
+		return nil, fault.Mark(fmt.Errorf("reading trace %s: no row can be read; line %d: %s", s.name, r.skipped[0].Line, r.skipped[0].Detail), fault.Data, "")
+	}
 	if len(r.rows) == 0 {
 		return nil, fault.Mark(fmt.Errorf("reading trace %s: the file holds no rows", s.name), fault.Data, "")
 	}
-	if s.side != nil && s.side.Rows >= 0 && s.side.Rows != int64(len(r.rows)) {
+	if s.side != nil && s.side.Rows >= 0 && !s.Lenient && s.side.Rows != int64(len(r.rows)) {
 		return nil, fault.Mark(fmt.Errorf("reading trace %s: the file holds %d rows, its sidecar says %d", s.name,
 			len(r.rows), s.side.Rows), fault.Data, "the file is cut or was edited: fetch it again, or remove "+SidecarSuffix)
 	}
@@ -42,7 +45,7 @@ func (r *raw) arrange(s source) (*Trace, error) {
 	if err := r.placeParents(); err != nil {
 		return nil, fault.Mark(fmt.Errorf("reading trace %s: %w", s.name, err), fault.Data, "")
 	}
-	t := &Trace{Rows: r.rows, Meta: Meta{Name: s.name, Format: s.format, Unit: s.unit, Convention: ConventionCumulative,
+	t := &Trace{Rows: r.rows, Unread: r.skipped, Meta: Meta{Name: s.name, Format: s.format, Unit: s.unit, Convention: ConventionCumulative,
 		Lines: r.lines}}
 	s.side.describe(&t.Meta)
 	if err := r.rebase(t, s); err != nil {
@@ -58,6 +61,9 @@ func (r *raw) arrange(s source) (*Trace, error) {
 	}
 	t.Meta.BlockSize = s.blockSize(t.Rows, &r.notes)
 	t.Notes = r.notes
+	if s.convention() == ConventionDelta {
+		return t, t.cumulate()
+	}
 	return t, nil
 }
 
@@ -230,13 +236,24 @@ func (s source) blockSize(rows []schemas.TraceRow, notes *[]string) int {
 	return size
 }
 
+// convention is what the options say, else the sidecar, else cumulative.
+func (s source) convention() string {
+	switch {
+	case s.Convention != "":
+		return s.Convention
+	case s.side != nil && s.side.Convention != "":
+		return s.side.Convention
+	}
+	return ConventionCumulative
+}
+
 func (s source) declaredBlockSize() int {
 	switch {
 	case s.BlockSize > 0:
 		return s.BlockSize
 	case s.side != nil && s.side.BlockSize > 0:
 		return s.side.BlockSize
-	case s.format == FormatVLLM:
+	case s.format == FormatVLLM || s.format == FormatBailian:
 		return 16
 	}
 	return 512

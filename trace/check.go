@@ -15,6 +15,7 @@ const (
 	RuleBlockCount   = "block_count"   // len(hash_ids) = ⌈input_length/block_size⌉
 	RuleOneSize      = "one_size"      // an id stands for one number of tokens in the whole file
 	RuleParent       = "parent"        // the parent is an earlier row of the same session
+	RuleReadable     = "readable"      // the row can be read at all; Row is -1 where it cannot
 )
 
 // Fault is one broken row. It is an error.
@@ -41,7 +42,7 @@ func (f Fault) Error() string { return f.String() }
 // Check applies every rule to every row and returns the broken ones in file order; nil when all are right. A row
 // that breaks the block count takes no part in the rule of one size.
 func (t *Trace) Check() []Fault {
-	c := checker{t: t, sizes: map[int64]int32{}}
+	c := checker{t: t, sizes: map[int64]int32{}, faults: slices.Clone(t.Unread)}
 	for i := range t.Rows {
 		c.row(i)
 	}

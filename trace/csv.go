@@ -50,13 +50,14 @@ type table struct {
 	name   string
 	column map[string]int
 	rec    []string
-	build  rowBuilder
+	build  *rowBuilder
 }
 
-func openTable(in *bufio.Reader, name string, need ...string) (*table, error) {
+func openTable(in *bufio.Reader, src source, need ...string) (*table, error) {
+	name := src.name
 	t := &table{csv: csv.NewReader(in), name: name, column: map[string]int{}}
 	t.csv.ReuseRecord = true
-	t.build = rowBuilder{out: &raw{}, strings: newIntern()}
+	t.build = newRowBuilder(src, &keyNames)
 	header, err := t.csv.Read()
 	if err != nil {
 		return nil, t.broken(err)
@@ -86,17 +87,27 @@ func (t *table) broken(err error) error {
 
 // each calls visit for every row; an error of visit is named with its line.
 func (t *table) each(ctx context.Context, visit func(row *schemas.TraceRow) error) error {
-	for n := 0; ; n++ {
-		var err error
-		if t.rec, err = t.csv.Read(); errors.Is(err, io.EOF) {
+	for {
+		rec, err := t.csv.Read()
+		var parse *csv.ParseError
+		switch {
+		case errors.Is(err, io.EOF):
 			return nil
-		} else if err != nil {
+		case errors.As(err, &parse) && t.build.out.lenient:
+			_ = t.build.out.unreadable(t.name, int64(parse.Line), true, parse.Err) // never an error here
+			continue
+		case err != nil:
 			return t.broken(err)
 		}
+		t.rec = rec
 		line, _ := t.csv.FieldPos(0)
+		n := len(t.build.out.rows)
 		row := schemas.TraceRow{Row: int64(n), SourceRow: int64(n)}
 		if err := visit(&row); err != nil {
-			return lineError(t.name, int64(line), true, err)
+			if err := t.build.out.unreadable(t.name, int64(line), true, err); err != nil {
+				return err
+			}
+			continue
 		}
 		t.build.out.rows = append(t.build.out.rows, row)
 		t.build.out.lines = append(t.build.out.lines, int64(line))
@@ -151,8 +162,8 @@ func (t *table) lengths(row *schemas.TraceRow, in, out string) (output int64, er
 
 // readAzure reads the CSV of AzurePublicDataset (2023, 2024): wall time with up to seven decimals, with or
 // without a zone.
-func readAzure(ctx context.Context, in *bufio.Reader, name string) (*raw, error) {
-	t, err := openTable(in, name, azureTime, azureIn, azureOut)
+func readAzure(ctx context.Context, in *bufio.Reader, s source) (*raw, error) {
+	t, err := openTable(in, s, azureTime, azureIn, azureOut)
 	if err != nil {
 		return nil, err
 	}
@@ -186,14 +197,14 @@ func parseWall(s string) (time.Time, error) {
 // readBurstGPT reads the CSV of HPMLL/BurstGPT, with and without the columns of its version 1.2. Response
 // tokens 0 marks a failure: the row stays an arrival and has no output length. Stamps are whole seconds of a
 // clock that ticks once a second.
-func readBurstGPT(ctx context.Context, in *bufio.Reader, name, unit string) (*raw, error) {
-	t, err := openTable(in, name, burstTime, burstIn, burstOut)
+func readBurstGPT(ctx context.Context, in *bufio.Reader, s source) (*raw, error) {
+	t, err := openTable(in, s, burstTime, burstIn, burstOut)
 	if err != nil {
 		return nil, err
 	}
 	out := t.build.out
 	out.unitUs, out.quantumUs = 1000, 1_000_000
-	status, shift := schemas.StatusServerError, shiftOf(unit)
+	status, shift := schemas.StatusServerError, shiftOf(s.unit)
 	failed := 0
 	err = t.each(ctx, func(row *schemas.TraceRow) error {
 		us, _, ok := parseDecimal([]byte(t.field(burstTime)), shift)
@@ -201,8 +212,8 @@ func readBurstGPT(ctx context.Context, in *bufio.Reader, name, unit string) (*ra
 			return fmt.Errorf("%s must be a number", burstTime)
 		}
 		row.ScheduledUs = us
-		if us%out.quantumUs != 0 {
-			out.quantumUs = 0
+		if us%1_000_000 != 0 {
+			out.quantumUs = 0 // a finer clock than the published files have
 		}
 		output, err := t.lengths(row, burstIn, burstOut)
 		if err == nil && output == 0 {

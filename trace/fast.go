@@ -17,7 +17,7 @@ func (f *fields) readFast(line []byte, shift int) bool {
 		if i = skipSpace(line, next); i == len(line) || line[i] != ':' {
 			return false
 		}
-		if i, ok = f.fastValue(keyOf(name), line, skipSpace(line, i+1), shift); !ok {
+		if i, ok = f.fastValue(f.names.key(name), line, skipSpace(line, i+1), shift); !ok {
 			return false
 		}
 		if i = skipSpace(line, i); i == len(line) {
@@ -71,7 +71,7 @@ func (f *fields) fastValue(k key, line []byte, i, shift int) (int, bool) {
 
 func holdsText(k key) bool {
 	switch k {
-	case keySession, keyTenant, keyClass, keyModel, keyStatus:
+	case keySession, keyTenant, keyClass, keyModel, keyStatus, keyChat, keyParentChat:
 		return true
 	}
 	return false

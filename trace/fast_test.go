@@ -27,7 +27,7 @@ func FuzzFastReader(f *testing.F) {
 		if shift < 0 || shift > 6 {
 			return
 		}
-		var fast, slow fields
+		fast, slow := fields{names: &keyNames}, fields{names: &keyNames}
 		if !fast.readFast(line, shift) {
 			return
 		}
@@ -46,7 +46,7 @@ func FuzzFastReader(f *testing.F) {
 }
 
 func TestFastReaderTakesPublicShapes(t *testing.T) {
-	var f fields
+	f := fields{names: &keyNames}
 	for _, line := range []string{
 		`{"timestamp": 27482, "input_length": 6955, "output_length": 52, "hash_ids": [46, 47, 2353]}`,
 		`{"timestamp":0.25,"input_length":1,"output_length":2,"hash_ids":[],"session_id":"s","priority":3}`,

@@ -26,15 +26,24 @@ const (
 	keyStatus
 	keySource
 	keyCopy
+	keyChat       // Bailian only
+	keyParentChat // Bailian only
 	keyCount
 	keyUnknown = keyCount
 )
 
-// keyNames is the order in which the writer writes and the slow reader reads.
-var keyNames = [keyCount]string{"timestamp", "input_length", "output_length", "hash_ids", "session_id", "turn",
-	"parent", "tenant", "class", "model", "stream", "status", "source_row", "copy"}
+// names are the keys of a dialect of JSONL; "" where the dialect has none.
+type names [keyCount]string
 
-func keyOf(name []byte) key {
+// keyNames is the order in which the writer writes and the slow reader reads.
+var keyNames = names{"timestamp", "input_length", "output_length", "hash_ids", "session_id", "turn",
+	"parent", "tenant", "class", "model", "stream", "status", "source_row", "copy", "", ""}
+
+// bailianNames are the keys of Qwen-Bailian traces.
+var bailianNames = names{keyTimestamp: "timestamp", keyInput: "input_length", keyOutput: "output_length",
+	keyHashIDs: "hash_ids", keyTurn: "turn", keyClass: "type", keyChat: "chat_id", keyParentChat: "parent_chat_id"}
+
+func (n *names) key(name []byte) key {
 	switch string(name) {
 	case "timestamp":
 		return keyTimestamp
@@ -46,7 +55,7 @@ func keyOf(name []byte) key {
 		return keyHashIDs
 	}
 	for k := keySession; k < keyCount; k++ {
-		if string(name) == keyNames[k] {
+		if string(name) == n[k] && n[k] != "" {
 			return k
 		}
 	}
@@ -61,6 +70,7 @@ type bigID struct {
 
 // fields are the values of one row, reused from line to line.
 type fields struct {
+	names  *names
 	has    [keyCount]bool
 	num    [keyCount]int64  // numbers; the timestamp in µs
 	text   [keyCount][]byte // strings, valid until the next line
@@ -87,11 +97,11 @@ func (f *fields) setNumber(k key, tok []byte, shift int) error {
 	case k == keyTimestamp && (!ok || v > maxStampUs || v < -maxStampUs):
 		return errors.New("timestamp is out of range")
 	case k != keyTimestamp && (!ok || !exact):
-		return fmt.Errorf("%s must be an integer", keyNames[k])
+		return fmt.Errorf("%s must be an integer", f.names[k])
 	case k != keyTimestamp && v < 0:
-		return fmt.Errorf("%s must be >= 0", keyNames[k])
+		return fmt.Errorf("%s must be >= 0", f.names[k])
 	case (k == keyInput || k == keyOutput || k == keyTurn || k == keyCopy) && v > math.MaxInt32:
-		return fmt.Errorf("%s is out of range", keyNames[k])
+		return fmt.Errorf("%s is out of range", f.names[k])
 	}
 	f.num[k], f.has[k] = v, true
 	return nil
@@ -125,9 +135,9 @@ func (f *fields) readSlow(line []byte, shift int) error {
 		}
 		return fmt.Errorf("not a JSON object: %w", err)
 	}
-	for k, name := range keyNames {
+	for k, name := range f.names {
 		value, ok := object[name]
-		if !ok || string(value) == "null" {
+		if name == "" || !ok || string(value) == "null" {
 			continue
 		}
 		if err := f.setRaw(key(k), value, shift); err != nil {
@@ -148,23 +158,23 @@ func (f *fields) setRaw(k key, value json.RawMessage, shift int) error {
 			return errors.New("stream must be true or false")
 		}
 		f.stream, f.has[k] = first == 't', true
-	case keySession, keyTenant, keyClass, keyModel, keyStatus:
+	case keySession, keyTenant, keyClass, keyModel, keyStatus, keyChat, keyParentChat:
 		switch {
 		case number:
 			f.text[k] = value
 		case first == '"':
 			var s string
 			if err := json.Unmarshal(value, &s); err != nil {
-				return fmt.Errorf("%s: %w", keyNames[k], err)
+				return fmt.Errorf("%s: %w", f.names[k], err)
 			}
 			f.text[k] = []byte(s)
 		default:
-			return fmt.Errorf("%s must be a string", keyNames[k])
+			return fmt.Errorf("%s must be a string", f.names[k])
 		}
 		f.has[k] = true
 	default:
 		if !number {
-			return fmt.Errorf("%s must be a number", keyNames[k])
+			return fmt.Errorf("%s must be a number", f.names[k])
 		}
 		return f.setNumber(k, value, shift)
 	}

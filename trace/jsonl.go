@@ -28,7 +28,9 @@ type raw struct {
 	quantumUs int64    // step of the clock, where the format declares one
 	wall      bool     // stamps are wall time
 	notes     []string
-	zeroOut   int64 // rows whose output length 0 was read as unknown
+	zeroOut   int64   // rows whose output length 0 was read as unknown
+	skipped   []Fault // rows that could not be read, where the reader goes on
+	lenient   bool    // go on after a row that cannot be read
 }
 
 // bigRef is an id of a row that must be remapped.
@@ -53,15 +55,35 @@ func shiftOf(unit string) int {
 	return 0
 }
 
-// readJSONL reads Mooncake JSONL.
-func readJSONL(ctx context.Context, in *bufio.Reader, name, unit string) (*raw, error) {
-	out := &raw{unitUs: 1000}
-	if unit == UnitMicros {
-		out.unitUs = 1
+// unreadable takes the error of a row: an error again, or one row less where the reader goes on.
+func (r *raw) unreadable(name string, line int64, whole bool, err error) error {
+	if !r.lenient {
+		return lineError(name, line, whole, err)
 	}
+	if !whole {
+		err = fmt.Errorf("the last line is cut: %w", err)
+	}
+	r.skipped = append(r.skipped, Fault{Name: name, Line: line, Row: -1, Rule: RuleReadable, Detail: err.Error()})
+	return nil
+}
+
+// readJSONL reads Mooncake JSONL.
+func readJSONL(ctx context.Context, in *bufio.Reader, s source) (*raw, error) {
+	build := newRowBuilder(s, &keyNames)
+	if s.unit == UnitMicros {
+		build.out.unitUs = 1
+	}
+	return build.out, build.readLines(ctx, in, s, nil)
+}
+
+func newRowBuilder(s source, names *names) *rowBuilder {
+	return &rowBuilder{fields: fields{names: names}, out: &raw{unitUs: 1000, lenient: s.Lenient}, strings: newIntern()}
+}
+
+// readLines adds a row for every line; after is called for each of them, nil = nothing.
+func (b *rowBuilder) readLines(ctx context.Context, in *bufio.Reader, s source, after func() error) error {
 	lines := lineReader{r: in}
-	build := rowBuilder{out: out, strings: newIntern()}
-	shift := shiftOf(unit)
+	shift := shiftOf(s.unit)
 	blank, firstBlank := int64(0), int64(0)
 	for {
 		line, whole, err := lines.next()
@@ -69,7 +91,7 @@ func readJSONL(ctx context.Context, in *bufio.Reader, name, unit string) (*raw, 
 			break
 		}
 		if err != nil {
-			return nil, streamError(name, lines.n, err)
+			return streamError(s.name, lines.n, err)
 		}
 		if skipSpace(line, 0) == len(line) {
 			if blank++; blank == 1 {
@@ -77,23 +99,28 @@ func readJSONL(ctx context.Context, in *bufio.Reader, name, unit string) (*raw, 
 			}
 			continue
 		}
-		if !build.readFast(line, shift) {
-			err = build.readSlow(line, shift)
+		if !b.readFast(line, shift) {
+			err = b.readSlow(line, shift)
 		}
 		if err == nil {
-			err = build.add(lines.n)
+			err = b.add(lines.n)
+		}
+		if err == nil && after != nil {
+			err = after()
 		}
 		if err != nil {
-			return nil, lineError(name, lines.n, whole, err)
+			if err := b.out.unreadable(s.name, lines.n, whole, err); err != nil {
+				return err
+			}
 		}
 		if lines.n%4096 == 0 && ctx.Err() != nil {
-			return nil, fmt.Errorf("reading trace %s: %w", name, ctx.Err())
+			return fmt.Errorf("reading trace %s: %w", s.name, ctx.Err())
 		}
 	}
 	if blank > 0 {
-		out.note("%d blank lines were skipped, the first at line %d", blank, firstBlank)
+		b.out.note("%d blank lines were skipped, the first at line %d", blank, firstBlank)
 	}
-	return out, nil
+	return nil
 }
 
 // lineError names the line of a broken row.

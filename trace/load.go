@@ -112,7 +112,8 @@ func decide(text *bufio.Reader, name string, o Options, side *sidecar) (source, 
 	if s.unit == "" && side != nil {
 		s.unit = side.Unit
 	}
-	defaults := map[string]string{FormatMooncake: UnitMillis, FormatVLLM: UnitSeconds, FormatBurstGPT: UnitSeconds}
+	defaults := map[string]string{FormatMooncake: UnitMillis, FormatVLLM: UnitSeconds, FormatBurstGPT: UnitSeconds,
+		FormatBailian: UnitSeconds}
 	switch unit, open := defaults[s.format]; {
 	case !open && o.Unit != "":
 		return s, fault.Mark(fmt.Errorf("reading trace %s: format %s states its own timestamp unit", name, s.format), fault.Usage, "")
@@ -131,8 +132,7 @@ func detectFormat(head []byte) (string, error) {
 	case len(line) == 0:
 		return "", fault.Mark(errors.New("the file is empty"), fault.Data, "")
 	case line[0] == '{' && bytes.Contains(line, []byte(`"parent_chat_id"`)):
-		return "", fault.Mark(errors.New("chat_id and parent_chat_id: a Bailian trace, which is not read"), fault.Usage,
-			"--from mooncake --timestamp-unit s --block-size 16 reads its rows without their sessions")
+		return FormatBailian, nil
 	case line[0] == '{':
 		return FormatMooncake, nil
 	case isAzure(string(line)):
@@ -141,17 +141,19 @@ func detectFormat(head []byte) (string, error) {
 		return FormatBurstGPT, nil
 	}
 	return "", fault.Mark(errors.New("the format is not recognised"), fault.Data,
-		"formats that are read: Mooncake or vLLM JSONL, Azure and BurstGPT CSV with their header, tailgate Parquet")
+		"formats that are read: Mooncake, vLLM or Bailian JSONL, Azure and BurstGPT CSV with their header, tailgate Parquet")
 }
 
 func readRows(ctx context.Context, text *bufio.Reader, s source) (*raw, error) {
 	switch s.format {
 	case FormatMooncake, FormatVLLM:
-		return readJSONL(ctx, text, s.name, s.unit)
+		return readJSONL(ctx, text, s)
+	case FormatBailian:
+		return readBailian(ctx, text, s)
 	case FormatAzure:
-		return readAzure(ctx, text, s.name)
+		return readAzure(ctx, text, s)
 	case FormatBurstGPT:
-		return readBurstGPT(ctx, text, s.name, s.unit)
+		return readBurstGPT(ctx, text, s)
 	}
 	return nil, fault.Mark(fmt.Errorf("reading trace %s: not a Parquet file", s.name), fault.Data, "")
 }

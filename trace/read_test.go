@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -180,7 +181,7 @@ func TestBrokenInputIsNamed(t *testing.T) {
 			}
 		})
 	}
-	for text, kind := range map[string]fault.Kind{"hello\n": fault.Data, `{"chat_id":1,"parent_chat_id":-1}` + "\n": fault.Usage} {
+	for text, kind := range map[string]fault.Kind{"hello\n": fault.Data, `{"chat_id":1,"parent_chat_id":-1}` + "\n": fault.Data} {
 		if _, err := trace.Read(t.Context(), strings.NewReader(text), "t", trace.Options{}); fault.Of(err) != kind || fault.Hint(err) == "" {
 			t.Errorf("%q: %v", text, err)
 		}
@@ -315,7 +316,7 @@ func TestSidecarHasTheWord(t *testing.T) {
 	for side, want := range map[string]string{
 		`{"rows":3}`:                        "the file holds 2 rows, its sidecar says 3",
 		`{"rows":2,"sha256":"00"}`:          "its bytes are not those that its sidecar describes",
-		`{"rows":2,"convention":"delta"}`:   "convention delta",
+		`{"rows":2,"convention":"other"}`:   `convention "other"`,
 		`{"rows":2,"time_unit":"h"`:         "not a trace description",
 		`{"rows":2,"quantum_us":-1}`:        "quantum_us",
 		`{"time_unit":"h","block_size":-1}`: "timestamp unit",
@@ -354,4 +355,16 @@ func FuzzRead(f *testing.F) {
 			t.Fatal(diff)
 		}
 	})
+}
+
+// A BurstGPT file with finer stamps than the published ones is taken at its word.
+func TestBurstGPTFractions(t *testing.T) {
+	const text = "Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n0.25,m,3,4,7,API log\n1,m,3,4,7,API log\n1.5,m,3,0,3,API log\n"
+	tr, err := trace.Read(t.Context(), strings.NewReader(text), "b", trace.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if at := []int64{tr.Rows[0].ScheduledUs, tr.Rows[1].ScheduledUs, tr.Rows[2].ScheduledUs}; !slices.Equal(at, []int64{0, 750_000, 1_250_000}) || tr.Meta.Spread {
+		t.Errorf("%v, spread %v", at, tr.Meta.Spread)
+	}
 }

@@ -2,6 +2,7 @@ package trace_test
 
 import (
 	"math"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -114,5 +115,49 @@ func TestBurstGPTFixture(t *testing.T) {
 	i := tr.Info()
 	if i.Rows != 2000 || i.QuantumUs != 1_000_000 || !i.Spread || i.Failed == 0 || len(i.Models) != 2 || len(i.Classes) != 2 {
 		t.Errorf("%+v", i)
+	}
+}
+
+// TestPublicTracesForOtherTools: the exports of the public traces hold to the rules of the tools that read them,
+// and read back with the same schedule, lengths and, where the format has ids, the same sharing.
+func TestPublicTracesForOtherTools(t *testing.T) {
+	for name, formats := range map[string][]string{
+		"data/mooncake-fast25/conversation_trace.jsonl":       {trace.FormatMooncake, trace.FormatVLLM, trace.FormatBailian, trace.FormatAIPerf, trace.FormatParquet},
+		"data/mooncake-fast25/synthetic_trace.jsonl":          {trace.FormatMooncake, trace.FormatVLLM, trace.FormatBailian, trace.FormatAIPerf, trace.FormatParquet},
+		"data/azure-llm-2023/AzureLLMInferenceTrace_conv.csv": {trace.FormatMooncake, trace.FormatBurstGPT, trace.FormatAIPerf, trace.FormatParquet},
+		"data/azure-llm-2023/AzureLLMInferenceTrace_code.csv": {trace.FormatMooncake, trace.FormatBurstGPT, trace.FormatAIPerf, trace.FormatParquet},
+		"data/synthetic-fixtures/bailian_schema.jsonl":        {trace.FormatMooncake, trace.FormatVLLM, trace.FormatBailian, trace.FormatAIPerf, trace.FormatParquet},
+		"data/synthetic-fixtures/burstgpt_schema.csv":         {trace.FormatMooncake, trace.FormatBurstGPT, trace.FormatParquet},
+	} {
+		t.Run(filepath.Base(name), func(t *testing.T) {
+			tr := load(t, name, trace.Options{Seed: 1})
+			for _, format := range formats {
+				path := filepath.Join(t.TempDir(), "out")
+				if err := tr.WriteFile(path, format, "v1"); err != nil {
+					t.Fatal(err)
+				}
+				back, err := trace.Load(t.Context(), path, trace.Options{})
+				if err != nil {
+					t.Fatalf("%s: %v", format, err)
+				}
+				if len(back.Rows) != len(tr.Rows) {
+					t.Fatalf("%s: %d rows, were %d", format, len(back.Rows), len(tr.Rows))
+				}
+				for i := range tr.Rows {
+					a, b := &tr.Rows[i], &back.Rows[i]
+					if a.ScheduledUs != b.ScheduledUs || a.InputTokens != b.InputTokens ||
+						a.OutputTokens != nil && *a.OutputTokens != *b.OutputTokens || len(a.HashIDs) != len(b.HashIDs) && format != trace.FormatBurstGPT {
+						t.Fatalf("%s: row %d is %+v, was %+v", format, i, *b, *a)
+					}
+				}
+				// A partial last block that two rows share is the one thing that aiperf gives up.
+				if was, is := tr.Info().BlockHit, back.Info().BlockHit; is != nil && *was != *is && (format != trace.FormatAIPerf || *was-*is > 0.005) {
+					t.Errorf("%s: block hit %v, was %v", format, *is, *was)
+				}
+				if format == trace.FormatAIPerf {
+					checkAIPerf(t, tr, tr.Meta.BlockSize)
+				}
+			}
+		})
 	}
 }

@@ -74,9 +74,7 @@ func parseSidecar(data []byte) (*sidecar, error) {
 		errs = append(errs, errors.New("quantum_us must be >= 0"))
 	}
 	switch s.Convention {
-	case "", ConventionCumulative:
-	case ConventionDelta:
-		errs = append(errs, errors.New("convention delta: its rows hold only what each turn adds, whole prompts are needed"))
+	case "", ConventionCumulative, ConventionDelta:
 	default:
 		errs = append(errs, fmt.Errorf("convention %q is not cumulative or delta", s.Convention))
 	}
@@ -104,8 +102,8 @@ func (t *Trace) sidecarOf(format, unit, tool string) *sidecar {
 	m := &t.Meta
 	quantum := m.QuantumUs
 	s := &sidecar{
-		Format: format, Tool: tool, Rows: int64(len(t.Rows)), Unit: unit, BlockSize: m.BlockSize, Tokenizer: m.Tokenizer,
-		Convention: ConventionCumulative, Epoch: m.Epoch, ZeroBased: true, LengthUs: t.LengthUs(), LeadInUs: m.LeadInUs,
+		Format: readAs(format), Tool: tool, Rows: int64(len(t.Rows)), Unit: unit, BlockSize: m.BlockSize, Tokenizer: m.Tokenizer,
+		Convention: conventionOf(format), Epoch: m.Epoch, ZeroBased: true, LengthUs: t.LengthUs(), LeadInUs: m.LeadInUs,
 		QuantumUs: &quantum, Spread: m.Spread, Seed: m.Seed, Source: m.SHA256,
 	}
 	if !m.StartedAt.IsZero() {

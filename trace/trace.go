@@ -27,6 +27,7 @@ const (
 	FormatAuto     = "auto"
 	FormatMooncake = "mooncake"
 	FormatVLLM     = "vllm" // Mooncake's fields in seconds and blocks of 16 unless told otherwise
+	FormatBailian  = "bailian"
 	FormatAzure    = "azure"
 	FormatBurstGPT = "burstgpt"
 	FormatParquet  = "parquet"
@@ -36,7 +37,7 @@ const (
 // Conventions of input_length and hash_ids in multi-turn traces.
 const (
 	ConventionCumulative = "cumulative" // each turn holds its whole prompt
-	ConventionDelta      = "delta"      // each turn holds only what it adds; not read
+	ConventionDelta      = "delta"      // each turn holds only what it adds; read as whole prompts
 )
 
 // Units of timestamps.
@@ -54,6 +55,8 @@ type Trace struct {
 	Rows  []schemas.TraceRow
 	Meta  Meta
 	Notes []string // what the reader changed or assumed, one sentence each
+	// Unread are the rows that could not be read and are not in Rows, where Options.Lenient let the reader go on.
+	Unread []Fault
 }
 
 // Meta says where a trace came from and how it is to be read.
@@ -81,19 +84,25 @@ type Options struct {
 	Format      string // "" or auto = detect
 	Unit        string // s, ms, us; "" = sidecar, else by format, stopped when the implied rate is implausible
 	BlockSize   int    // tokens per hash id; 0 = sidecar, else the format's default
+	Convention  string // of the rows: cumulative or delta; "" = sidecar, else cumulative
 	KeepQuantum bool   // leave the stamps of a coarse clock as they are
 	Seed        uint64 // of the spreading inside a quantum
+	Lenient     bool   // go on after rows that cannot be read, and list them; a broken stream still ends the reading
 }
 
 // Validate reports every fault of o.
 func (o Options) Validate() error {
 	var errs []error
-	formats := []string{"", FormatAuto, FormatMooncake, FormatVLLM, FormatAzure, FormatBurstGPT, FormatParquet}
+	formats := []string{"", FormatAuto, FormatMooncake, FormatVLLM, FormatBailian, FormatAzure, FormatBurstGPT,
+		FormatParquet}
 	if !slices.Contains(formats, o.Format) {
 		errs = append(errs, fmt.Errorf("trace format %q is not one of %s", o.Format, strings.Join(formats[1:], ", ")))
 	}
 	if !slices.Contains([]string{"", UnitSeconds, UnitMillis, UnitMicros}, o.Unit) {
 		errs = append(errs, fmt.Errorf("timestamp unit %q is not one of s, ms, us", o.Unit))
+	}
+	if !slices.Contains([]string{"", ConventionCumulative, ConventionDelta}, o.Convention) {
+		errs = append(errs, fmt.Errorf("convention %q is not cumulative or delta", o.Convention))
 	}
 	if o.BlockSize < 0 || o.BlockSize > maxBlockSize {
 		errs = append(errs, fmt.Errorf("block size %d is not within 1..%d", o.BlockSize, maxBlockSize))

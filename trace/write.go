@@ -21,8 +21,8 @@ import (
 	"tailgate/schemas"
 )
 
-// Write writes the trace to w: mooncake (JSON lines) or parquet. What it writes reads back as the same rows;
-// JSON lines alone do not carry what the sidecar does.
+// Write writes the trace to w in one of the formats of Written. What mooncake and parquet hold reads back as the
+// same rows (JSON lines alone do not carry what the sidecar does); Losses tells what the others leave out.
 func (t *Trace) Write(w io.Writer, format string) error {
 	return t.write(w, format, version.String())
 }
@@ -34,13 +34,39 @@ func (t *Trace) write(w io.Writer, format, tool string) error {
 		err = t.writeJSONL(w)
 	case FormatParquet:
 		err = t.writeParquet(w, tool)
+	case FormatMooncakeDelta:
+		delta, _ := t.Delta()
+		err = delta.writeJSONL(w)
+	case FormatAIPerfDelta:
+		delta, _ := t.Delta()
+		err = delta.writeForeign(w, format)
+	case FormatAIPerf, FormatVLLM, FormatBailian, FormatBurstGPT:
+		err = t.writeForeign(w, format)
 	default:
-		return fault.Mark(fmt.Errorf("trace format %q is not written: mooncake or parquet", format), fault.Usage, "")
+		return fault.Mark(fmt.Errorf("trace format %q is not written: one of %s", format, strings.Join(Written(), ", ")), fault.Usage, "")
 	}
 	if err != nil {
 		return fmt.Errorf("writing a trace: %w", err)
 	}
 	return nil
+}
+
+// unitOf is the unit of the stamps in a written format.
+func unitOf(format string) string {
+	switch format {
+	case FormatVLLM, FormatBailian, FormatBurstGPT:
+		return UnitSeconds
+	}
+	return UnitMillis
+}
+
+// readAs is the name under which a written format is read.
+func readAs(format string) string {
+	switch format {
+	case FormatAIPerf, FormatAIPerfDelta, FormatMooncakeDelta:
+		return FormatMooncake
+	}
+	return format
 }
 
 // WriteFile writes the trace to path, whole or not at all, in format ("" = parquet where path ends so, else
@@ -72,7 +98,7 @@ func (t *Trace) WriteFile(path, format, tool string) error {
 	if err := f.Commit(); err != nil || format == FormatParquet {
 		return err
 	}
-	side := t.sidecarOf(format, UnitMillis, tool)
+	side := t.sidecarOf(format, unitOf(format), tool)
 	side.SHA256 = hex.EncodeToString(sum.Sum(nil))
 	data, err := side.encode()
 	if err != nil {
@@ -118,15 +144,7 @@ func appendRow(b []byte, row *schemas.TraceRow) []byte {
 		b = appendInt(b, keyOutput, int64(*row.OutputTokens))
 	}
 	if row.HashIDs != nil {
-		b = appendKey(b, keyHashIDs)
-		b = append(b, '[')
-		for i, id := range row.HashIDs {
-			if i > 0 {
-				b = append(b, ',')
-			}
-			b = strconv.AppendInt(b, id, 10)
-		}
-		b = append(b, ']')
+		b = appendIDs(b, row.HashIDs)
 	}
 	b = appendText(b, keySession, row.Session)
 	if row.Session != nil || row.Turn != 0 {
@@ -163,8 +181,12 @@ func appendText(b []byte, k key, s *string) []byte {
 	if s == nil {
 		return b
 	}
-	text, _ := json.Marshal(*s) // a string always encodes
-	return append(appendKey(b, k), text...)
+	return append(appendKey(b, k), quoted(*s)...)
+}
+
+func quoted(s string) []byte {
+	text, _ := json.Marshal(s) // a string always encodes
+	return text
 }
 
 // appendMillis writes µs as milliseconds with up to three decimals, whole ones as integers.

@@ -130,12 +130,12 @@ func TestParquetThroughAPipe(t *testing.T) {
 
 func TestWriteFileLeavesNothingHalf(t *testing.T) {
 	dir := t.TempDir()
-	for path, format := range map[string]string{"a.parquet.gz": "parquet", "b.jsonl": "bailian", "no/such/c.jsonl": ""} {
+	for path, format := range map[string]string{"a.parquet.gz": "parquet", "b.jsonl": "weka", "no/such/c.jsonl": ""} {
 		if err := sample().WriteFile(filepath.Join(dir, path), format, "v1"); err == nil {
 			t.Errorf("%s as %q is written", path, format)
 		}
 	}
-	if err := sample().Write(&bytes.Buffer{}, "bailian"); fault.Of(err) != fault.Usage {
+	if err := sample().Write(&bytes.Buffer{}, "weka"); fault.Of(err) != fault.Usage {
 		t.Errorf("%v", err)
 	}
 	if entries, _ := os.ReadDir(dir); len(entries) != 0 {

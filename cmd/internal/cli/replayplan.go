@@ -32,7 +32,7 @@ func (f *planFlags) addPlan(cmd *cobra.Command) {
 	f.tf.add(cmd)
 	f.sf.add(cmd)
 	fl := cmd.Flags()
-	fl.StringVar(&f.window, "window", "", "part of the trace, such as 0..5m")
+	fl.StringVar(&f.window, "window", "", "part of the trace, such as 0..5m, or burst:1 for its worst burst window")
 	fl.DurationVar(&f.leadIn, "lead-in", 0, "the trace just before the window, replayed as warm-up")
 	fl.DurationVar(&f.warmup, "warmup", 0, "rows scheduled before this are warm-up and are not judged")
 	fl.StringSliceVar(&f.classes, "classes", nil, "only these workload classes")
@@ -44,8 +44,7 @@ func (f *planFlags) addPlan(cmd *cobra.Command) {
 func (f *planFlags) validatePlan(cmd *cobra.Command) error {
 	var errs []error
 	if f.window != "" {
-		_, err := trace.ParseWindow(f.window)
-		errs = append(errs, err)
+		errs = append(errs, checkWindow(f.window))
 	}
 	if f.leadIn != 0 && f.window == "" {
 		errs = append(errs, errors.New("--lead-in needs --window"))
@@ -87,7 +86,7 @@ func (f *planFlags) make(ctx context.Context, a *app, path string) (*planned, er
 		}
 	}
 	if f.window != "" {
-		w, err := trace.ParseWindow(f.window)
+		w, err := a.windowOf(t, f.window)
 		if err != nil {
 			return nil, err
 		}

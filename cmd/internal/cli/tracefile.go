@@ -16,31 +16,38 @@ type traceFlags struct {
 	format      string
 	unit        string
 	blockSize   int
+	convention  string
 	keepQuantum bool
 	seed        uint64
 }
 
 func (f *traceFlags) add(cmd *cobra.Command) {
 	fl := cmd.Flags()
-	fl.StringVar(&f.format, "from", "", "format of the input: mooncake, azure, burstgpt, parquet (default: detected)")
+	fl.StringVar(&f.format, "from", "", "format of the input: mooncake, vllm, bailian, azure, burstgpt, parquet (default: detected)")
 	fl.StringVar(&f.unit, "timestamp-unit", "", "unit of the input's timestamps: s, ms, us (default: by format)")
 	fl.IntVar(&f.blockSize, "block-size", 0, "tokens per hash id (default: sidecar, else 512)")
+	fl.StringVar(&f.convention, "convention", "", "rows of later turns: cumulative (whole prompts) or delta (what they add) (default: sidecar, else cumulative)")
 	fl.BoolVar(&f.keepQuantum, "keep-quantum", false, "keep timestamps of a coarse clock as they are instead of spreading them")
 	fl.Uint64Var(&f.seed, "seed", 1, "seed of everything that is drawn")
 }
 
 func (f *traceFlags) options() trace.Options {
-	return trace.Options{Format: f.format, Unit: f.unit, BlockSize: f.blockSize, KeepQuantum: f.keepQuantum, Seed: f.seed}
+	return trace.Options{Format: f.format, Unit: f.unit, BlockSize: f.blockSize, Convention: f.convention,
+		KeepQuantum: f.keepQuantum, Seed: f.seed}
 }
 
 // load reads a trace and prints its notes.
 func (a *app) load(ctx context.Context, path string, f *traceFlags) (*trace.Trace, error) {
+	return a.loadWith(ctx, path, f.options())
+}
+
+func (a *app) loadWith(ctx context.Context, path string, o trace.Options) (*trace.Trace, error) {
 	var t *trace.Trace
 	var err error
 	if path == "-" {
-		t, err = trace.Read(ctx, a.stdin, "stdin", f.options())
+		t, err = trace.Read(ctx, a.stdin, "stdin", o)
 	} else {
-		t, err = trace.Load(ctx, path, f.options())
+		t, err = trace.Load(ctx, path, o)
 	}
 	if err != nil {
 		return nil, err
@@ -79,10 +86,23 @@ func broken(t *trace.Trace, faults []trace.Fault) error {
 		fmt.Sprintf("%d broken rows; `tailgate trace check` lists all of them", len(faults)))
 }
 
-// writeTrace writes t to path, or to stdout for "-".
+// writeTrace writes t to path, or to stdout for "-", and says what the format does not hold and how other tools
+// play the file.
 func (a *app) writeTrace(t *trace.Trace, path, format, tool string) error {
+	var err error
 	if path == "-" {
-		return t.Write(a.stdout, format)
+		err = t.Write(a.stdout, format)
+	} else {
+		err = t.WriteFile(path, format, tool)
 	}
-	return t.WriteFile(path, format, tool)
+	if err != nil {
+		return err
+	}
+	for _, l := range t.Losses(format) {
+		a.note("%s: %s", path, l)
+	}
+	for _, l := range t.Flags(format, path) {
+		a.note("play it with: %s", l)
+	}
+	return nil
 }

@@ -1,0 +1,95 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"tailgate/internal/version"
+	"tailgate/trace"
+)
+
+func (a *app) traceCheckCommand() *cobra.Command {
+	var f traceCheckFlags
+	cmd := &cobra.Command{
+		Use:   "check TRACE [--repair -o OUT]",
+		Short: "Apply every rule to every row, and mend what breaks one",
+		Long: `Applies every rule of the format to every row and lists each broken row with its line. With --repair it mends
+what can be mended, leaves out what cannot, says what it did, and writes a trace that breaks no rule.
+
+Exit codes: 0 all rows are right, or were mended; 1 unreadable; 2 wrong usage; 6 broken rows or a broken file.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.repair != (f.out != "") {
+				return usage(errors.New("--repair and -o belong together"), helpHint(cmd))
+			}
+			return a.traceCheck(cmd.Context(), args[0], &f)
+		},
+	}
+	f.trace.add(cmd)
+	cmd.Flags().BoolVar(&f.asJSON, "json", false, "print one JSON object")
+	cmd.Flags().BoolVar(&f.repair, "repair", false, "mend the trace and write it to -o")
+	cmd.Flags().StringVar(&f.to, "to", "", "format of the mended trace (default: by the name's ending)")
+	cmd.Flags().StringVarP(&f.out, "output", "o", "", "file for the mended trace, - for stdout; .gz and .zst compress")
+	return cmd
+}
+
+type traceCheckFlags struct {
+	trace          traceFlags
+	asJSON, repair bool
+	to, out        string
+}
+
+func (a *app) traceCheck(ctx context.Context, path string, f *traceCheckFlags) error {
+	o := f.trace.options()
+	o.Lenient = true
+	t, err := a.loadWith(ctx, path, o)
+	if err != nil {
+		return err
+	}
+	if f.repair {
+		return a.traceRepair(t, f)
+	}
+	faults := t.Check()
+	if f.asJSON {
+		if faults == nil {
+			faults = []trace.Fault{}
+		}
+		err = a.printJSON(map[string]any{"rows": len(t.Rows), "broken": len(faults), "faults": faults})
+	} else {
+		for _, f := range faults {
+			fmt.Fprintln(a.stdout, f.String())
+		}
+		fmt.Fprintf(a.stdout, "%d rows, %d problems\n", len(t.Rows), len(faults))
+	}
+	if len(faults) > 0 {
+		a.code = exitData
+	}
+	return err
+}
+
+// traceRepair mends, writes, and then tells.
+func (a *app) traceRepair(t *trace.Trace, f *traceCheckFlags) error {
+	mended, mends := t.Repair()
+	if err := a.writeTrace(mended, f.out, formatOf(f.out, f.to), version.String()); err != nil {
+		return err
+	}
+	lost := len(t.Rows) + len(t.Unread) - len(mended.Rows)
+	if f.asJSON && f.out != "-" {
+		if mends == nil {
+			mends = []trace.Mend{}
+		}
+		return a.printJSON(map[string]any{"rows": len(mended.Rows), "left_out": lost, "mended": len(mends), "mends": mends})
+	}
+	tell := a.stdout
+	if f.out == "-" {
+		tell = a.stderr
+	}
+	for _, m := range mends {
+		fmt.Fprintln(tell, m.String())
+	}
+	fmt.Fprintf(tell, "%d rows, %d problems mended, %d rows left out\n", len(mended.Rows), len(mends), lost)
+	return nil
+}

@@ -1,0 +1,141 @@
+package profile
+
+import (
+	"math"
+
+	"gonum.org/v1/gonum/stat/distuv"
+
+	"tailgate/schemas"
+)
+
+// Intervals come from blocks of five minutes, each left out in turn (the delete-one-block jackknife; Künsch 1989):
+// arrivals inside a block may depend on each other in any way. With n blocks the log of a figure has the quantiles of
+// Student's t with n−1 degrees of freedom; a bootstrap over the dozen blocks of an hour would be too narrow.
+const (
+	blockUs   = 300_000_000
+	minBlocks = 5
+)
+
+// gapSums are sums over the gaps that begin in one block.
+type gapSums struct{ n, x, x2, log, pow, powLog float64 }
+
+func (s *gapSums) add(o gapSums, sign float64) {
+	s.n += sign * o.n
+	s.x += sign * o.x
+	s.x2 += sign * o.x2
+	s.log += sign * o.log
+	s.pow += sign * o.pow
+	s.powLog += sign * o.powLog
+}
+
+// gapBlocks sums the gaps by block; ties count as half a step. k is the power of pow and powLog.
+func gapBlocks(stamps []int64, half, k float64) []gapSums {
+	if len(stamps) < 2 {
+		return nil
+	}
+	out := make([]gapSums, (stamps[len(stamps)-1]-1)/blockUs+1)
+	for i := 1; i < len(stamps); i++ {
+		x := float64(stamps[i]-stamps[i-1]) / 1e6
+		b := &out[stamps[i-1]/blockUs]
+		b.n++
+		b.x += x
+		b.x2 += x * x
+		l := math.Log(max(x, half))
+		p := math.Exp(k * l)
+		b.log += l
+		b.pow += p
+		b.powLog += p * l
+	}
+	return out
+}
+
+// jackknife is the 95 % interval of a positive figure of the blocks; nulls for too few blocks.
+func jackknife(blocks []gapSums, figure func(gapSums) float64) (lo, hi *float64) {
+	var all gapSums
+	n := 0.0
+	for _, b := range blocks {
+		all.add(b, 1)
+		if b.n > 0 {
+			n++
+		}
+	}
+	if n < minBlocks {
+		return nil, nil
+	}
+	var sum, sum2 float64
+	for _, b := range blocks {
+		if b.n == 0 {
+			continue
+		}
+		rest := all
+		rest.add(b, -1)
+		v := math.Log(figure(rest))
+		sum, sum2 = sum+v, sum2+v*v
+	}
+	mean := sum / n
+	se := math.Sqrt(max((n-1)/n*(sum2-n*mean*mean), 0))
+	t := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: n - 1}.Quantile(0.975)
+	centre := math.Log(figure(all))
+	return val(math.Exp(centre - t*se)), val(math.Exp(centre + t*se))
+}
+
+func cvInterval(stamps []int64) (lo, hi *float64) {
+	return jackknife(gapBlocks(stamps, 1e-9, 1), func(s gapSums) float64 {
+		mean := s.x / s.n
+		return math.Sqrt((s.x2-s.n*mean*mean)/(s.n-1)) / mean
+	})
+}
+
+// blockIntervals fills in the intervals of the first parameter of the likelihood fits on the raw clock. The lognormal
+// mu may be negative and the ON/OFF rates are no sums: they have none.
+func blockIntervals(stamps []int64, resolution int64, fits []schemas.ProfileIATFit) {
+	half := float64(resolution) / 2e6
+	for i := range fits {
+		f := &fits[i]
+		if f.Method != MethodMLE {
+			continue
+		}
+		switch f.Dist {
+		case Exponential:
+			f.P1Lo, f.P1Hi = jackknife(gapBlocks(stamps, half, 1), func(s gapSums) float64 { return s.n / s.x })
+		case Gamma:
+			f.P1Lo, f.P1Hi = jackknife(gapBlocks(stamps, half, 1), func(s gapSums) float64 {
+				return gammaShape(math.Log(s.x/s.n) - s.log/s.n)
+			})
+		case Weibull:
+			k := *f.P1
+			f.P1Lo, f.P1Hi = jackknife(gapBlocks(stamps, half, k), func(s gapSums) float64 {
+				return k / (1 + k*(s.powLog/s.pow-1/k-s.log/s.n)/weibullCurve)
+			})
+		}
+	}
+}
+
+// weibullCurve is k² times the slope of the profile score at its root for a Weibull law: there k·log x weighted by xᵏ
+// has the variance ψ′(2) = π²/6 − 1, and 1/k² comes on top. It makes one Newton step out of the sums of a power k.
+const weibullCurve = math.Pi * math.Pi / 6
+
+// idcInterval is the interval of the index of dispersion at a scale of at most a minute: blocks hold whole windows.
+func idcInterval(stamps []int64, scale int64) (lo, hi *float64) {
+	if scale > 60_000_000 || blockUs%scale != 0 {
+		return nil, nil
+	}
+	windows := stamps[len(stamps)-1] / scale
+	blocks := make([]gapSums, windows*scale/blockUs)
+	counts := make([]float64, int64(len(blocks))*blockUs/scale)
+	for _, at := range stamps {
+		if k := at / scale; k < int64(len(counts)) {
+			counts[k]++
+		}
+	}
+	for k, c := range counts {
+		b := &blocks[int64(k)*scale/blockUs]
+		b.n++
+		b.x += c
+		b.x2 += c * c
+	}
+	return jackknife(blocks, func(s gapSums) float64 {
+		mean := s.x / s.n
+		return (s.x2 - s.n*mean*mean) / (s.n - 1) / mean
+	})
+}

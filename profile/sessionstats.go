@@ -1,0 +1,173 @@
+package profile
+
+import (
+	"cmp"
+	"math/bits"
+	"slices"
+
+	"tailgate/schemas"
+)
+
+// sessionStat sums up the sessions that start in g.
+func (in *input) sessionStat(g group, key schemas.ProfileKey) schemas.ProfileSessionStat {
+	row := schemas.ProfileSessionStat{ProfileKey: key, Sessions: int64(len(g.sessions))}
+	multi, told, shorter, branches, kept, full, withBlocks := 0, 0, 0, 0, 0, 0, 0
+	for _, rows := range g.sessions {
+		row.Turns += int64(len(rows))
+		if len(rows) > 1 {
+			multi++
+		}
+		in.eachLaterTurn(rows, func(parent, child *schemas.TraceRow) {
+			row.LaterTurns++
+			if d, ok := newTokens(parent, child); ok {
+				told++
+				if d < 0 {
+					shorter++
+				}
+			}
+			blocks := in.fullBlocks(parent)
+			if child.HashIDs == nil || blocks == 0 {
+				return
+			}
+			withBlocks++
+			shared := min(sharedPrefix(parent.HashIDs, child.HashIDs), blocks)
+			if shared < blocks {
+				branches++
+			}
+			kept, full = kept+shared, full+blocks
+		})
+	}
+	share := func(n, of int) *float64 {
+		if of == 0 {
+			return nil
+		}
+		return val(float64(n) / float64(of))
+	}
+	row.MultiTurn = share(multi, len(g.sessions))
+	row.NegativeGrowth = share(shorter, told)
+	row.Branches, row.Carry = share(branches, withBlocks), share(kept, full)
+	return row
+}
+
+// eachLaterTurn calls visit for every turn that follows another of its session: its parent where the trace tells
+// one, else the turn before.
+func (in *input) eachLaterTurn(rows []int32, visit func(parent, child *schemas.TraceRow)) {
+	for k, i := range rows {
+		child := &in.t.Rows[i]
+		switch {
+		case child.Parent != nil && *child.Parent >= 0 && *child.Parent < int64(i):
+			visit(&in.t.Rows[*child.Parent], child)
+		case k > 0:
+			visit(&in.t.Rows[rows[k-1]], child)
+		}
+	}
+}
+
+// fullBlocks is the number of whole blocks in r's prompt.
+func (in *input) fullBlocks(r *schemas.TraceRow) int {
+	if in.t.Meta.BlockSize == 0 || r.HashIDs == nil {
+		return 0
+	}
+	return min(int(r.InputTokens)/in.t.Meta.BlockSize, len(r.HashIDs))
+}
+
+func sharedPrefix(a, b []int64) int {
+	n := 0
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	return n
+}
+
+// turnBuckets names the place of a later turn in its session, from 1 on.
+func turnBucket(place int) (name string, order int) {
+	switch {
+	case place <= 1:
+		return "1", 0
+	case place == 2:
+		return "2", 1
+	case place <= 4:
+		return "3-4", 2
+	case place <= 8:
+		return "5-8", 3
+	}
+	return "9+", 4
+}
+
+// sessionGaps is the histogram of the times from turn to turn. Nothing is told below the clock's resolution.
+func (in *input) sessionGaps(g group, key schemas.ProfileKey) []schemas.ProfileSessionGap {
+	type bin struct {
+		order int
+		lo    int64
+	}
+	counts, names := map[bin]int64{}, map[int]string{}
+	for _, rows := range g.sessions {
+		for k := 1; k < len(rows); k++ {
+			name, order := turnBucket(k)
+			names[order] = name
+			gap := in.t.Rows[rows[k]].ScheduledUs - in.t.Rows[rows[k-1]].ScheduledUs
+			lo, _ := logBin(gap)
+			if gap < in.resolution {
+				lo = 0
+			}
+			counts[bin{order, lo}]++
+		}
+	}
+	out := make([]schemas.ProfileSessionGap, 0, len(counts))
+	for b, n := range counts {
+		_, hi := logBin(b.lo)
+		if b.lo == 0 {
+			hi = max(hi, in.resolution)
+		}
+		out = append(out, schemas.ProfileSessionGap{ProfileKey: key, Turn: names[b.order], LoUs: b.lo, HiUs: hi, N: n})
+	}
+	slices.SortFunc(out, func(a, b schemas.ProfileSessionGap) int {
+		return cmp.Or(cmp.Compare(a.Turn, b.Turn), cmp.Compare(a.LoUs, b.LoUs))
+	})
+	return out
+}
+
+// logBin is the bin of v >= 0: four to the octave, exact below 8.
+func logBin(v int64) (lo, hi int64) {
+	if v < 8 {
+		return v, v + 1
+	}
+	shift := bits.Len64(uint64(v)) - 3
+	lo = v >> shift << shift
+	return lo, lo + 1<<shift
+}
+
+// newTokens is what a later turn adds to its parent's prompt and answer; negative where history was cut or a turn
+// was tried again. ok is false where the answer's length is not known.
+func newTokens(parent, child *schemas.TraceRow) (tokens int64, ok bool) {
+	if parent.OutputTokens == nil {
+		return 0, false
+	}
+	return int64(child.InputTokens) - int64(parent.InputTokens) - int64(*parent.OutputTokens), true
+}
+
+// growth is the histogram of what later turns add; bins as logBin, mirrored below 0.
+func (in *input) growth(g group, key schemas.ProfileKey) []schemas.ProfileGrowth {
+	counts := map[[2]int32]int64{}
+	for _, rows := range g.sessions {
+		in.eachLaterTurn(rows, func(parent, child *schemas.TraceRow) {
+			d, ok := newTokens(parent, child)
+			if !ok {
+				return
+			}
+			if d >= 0 {
+				lo, hi := logBin(d)
+				counts[[2]int32{int32(lo), int32(min(hi, 1<<31-1))}]++
+				return
+			}
+			lo, hi := logBin(-d)
+			counts[[2]int32{int32(max(1-hi, -1<<31)), int32(1 - lo)}]++
+		})
+	}
+	out := make([]schemas.ProfileGrowth, 0, len(counts))
+	for b, n := range counts {
+		out = append(out, schemas.ProfileGrowth{ProfileKey: key, LoTok: b[0], HiTok: b[1], N: n})
+	}
+	slices.SortFunc(out, func(a, b schemas.ProfileGrowth) int { return cmp.Compare(a.LoTok, b.LoTok) })
+	return out
+}

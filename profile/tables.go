@@ -1,0 +1,84 @@
+package profile
+
+import (
+	"errors"
+	"io/fs"
+
+	"tailgate/schemas"
+)
+
+// keyed is a row type of a profile table.
+type keyed interface{ Key() schemas.ProfileKey }
+
+// table is one table of a profile, whatever its row type.
+type table interface {
+	write(w *tableWriter)
+	read(r *tableReader)
+	appendJSON(out []byte) ([]byte, error)
+}
+
+// ref is a table by name.
+type ref[T keyed] struct {
+	name string
+	rows *[]T
+	late bool // earlier versions did not write it
+}
+
+// tables lists the tables in the order of the documentation.
+func (p *Profile) tables() []table {
+	return []table{
+		ref[schemas.ProfileMeta]{name: schemas.TableProfileMeta, rows: &p.Meta},
+		ref[schemas.ProfileRate]{name: schemas.TableProfileRate, rows: &p.Rate},
+		ref[schemas.ProfileIAT]{name: schemas.TableProfileIAT, rows: &p.IAT},
+		ref[schemas.ProfileIATFit]{name: schemas.TableProfileIATFit, rows: &p.IATFit},
+		ref[schemas.ProfileDispersion]{name: schemas.TableProfileDispersion, rows: &p.Dispersion},
+		ref[schemas.ProfileLength]{name: schemas.TableProfileLength, rows: &p.Lengths},
+		ref[schemas.ProfileJoint]{name: schemas.TableProfileJoint, rows: &p.Joint, late: true},
+		ref[schemas.ProfileJointStat]{name: schemas.TableProfileJointStat, rows: &p.JointStat, late: true},
+		ref[schemas.ProfileSession]{name: schemas.TableProfileSession, rows: &p.Sessions},
+		ref[schemas.ProfileSessionStat]{name: schemas.TableProfileSessStat, rows: &p.SessionStat, late: true},
+		ref[schemas.ProfileSessionGap]{name: schemas.TableProfileSessGap, rows: &p.SessionGap, late: true},
+		ref[schemas.ProfileGrowth]{name: schemas.TableProfileGrowth, rows: &p.Growth, late: true},
+		ref[schemas.ProfileRoot]{name: schemas.TableProfileRoot, rows: &p.Roots, late: true},
+		ref[schemas.ProfilePopularity]{name: schemas.TableProfilePopularity, rows: &p.Popularity, late: true},
+		ref[schemas.ProfileReuse]{name: schemas.TableProfileReuse, rows: &p.Reuse, late: true},
+		ref[schemas.ProfileHitCurve]{name: schemas.TableProfileHitCurve, rows: &p.HitCurve},
+		ref[schemas.ProfileCrossShare]{name: schemas.TableProfileCrossShare, rows: &p.CrossShare, late: true},
+		ref[schemas.ProfileBurst]{name: schemas.TableProfileBurst, rows: &p.Bursts, late: true},
+	}
+}
+
+func (t ref[T]) write(w *tableWriter) { writeTable(w, t.name, *t.rows) }
+
+func (t ref[T]) read(r *tableReader) {
+	if r.err != nil {
+		return
+	}
+	readTable(r, t.name, t.rows)
+	if t.late && errors.Is(r.err, fs.ErrNotExist) {
+		r.err = nil
+	}
+}
+
+// appendJSON appends "name":[rows of the total].
+func (t ref[T]) appendJSON(out []byte) ([]byte, error) {
+	if len(out) > 1 {
+		out = append(out, ',')
+	}
+	out = append(append(append(out, '"'), t.name...), '"', ':', '[')
+	first := true
+	var err error
+	for _, row := range *t.rows {
+		if !isTotal(row.Key()) {
+			continue
+		}
+		if !first {
+			out = append(out, ',')
+		}
+		first = false
+		if out, err = schemas.AppendJSON(out, row); err != nil {
+			return out, err
+		}
+	}
+	return append(out, ']'), nil
+}
