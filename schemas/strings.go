@@ -53,7 +53,7 @@ const (
 	patternRun       = `(sim-|\d{8}T\d{6}Z-)[0-9a-f]{12}`
 	patternTokenizer = `[A-Za-z0-9_.:/-]{0,96}`
 	patternMapped    = `mapped:[A-Za-z0-9_.-]{1,64}`
-	patternSession   = `s_[a-z2-7]{13}#+\d{1,9}` // the copy of a session
+	patternSession   = `s_([a-z2-7]{13}#+)?\d{1,9}` // the copy of a session, or one of a trace that left the house
 	patternTool      = `[0-9A-Za-z_.+-]{0,64}`
 )
 

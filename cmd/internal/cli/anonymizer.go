@@ -62,8 +62,15 @@ func (f *anonymizerFlags) options() (anonymize.Options, error) {
 	return o, allFaults(append(errs, o.Validate())...)
 }
 
-// anonymizer loads the keys and vocabularies, tells which they are, and says in the footer what they give. The
-// hasher is to be closed.
+// tellSettings prints how prompts become block ids. It comes after the source has opened: a run that cannot begin
+// prints its error and nothing else.
+func (a *app) tellSettings(h *anonymize.Hasher) {
+	for _, s := range h.Settings() {
+		a.note("%s", s)
+	}
+}
+
+// anonymizer loads the keys and vocabularies, and says in the footer what they give. The hasher is to be closed.
 func (a *app) anonymizer(ctx context.Context, f *anonymizerFlags, ao anonymize.Options, o *ingest.Options) (*anonymize.Hasher, error) {
 	keys, err := a.loadKeys(ctx, f.keys, f.epoch)
 	if err != nil {
@@ -72,9 +79,6 @@ func (a *app) anonymizer(ctx context.Context, f *anonymizerFlags, ao anonymize.O
 	hasher, err := anonymize.NewHasher(keys, ao)
 	if err != nil {
 		return nil, err
-	}
-	for _, s := range hasher.Settings() {
-		a.note("%s", s)
 	}
 	o.Anonymizer = hasher
 	o.Footer = schemas.Footer{Tool: version.String(), BlockSize: strconv.Itoa(hasher.BlockSize()), Epoch: hasher.Epoch(),

@@ -83,7 +83,7 @@ func (a *app) ingest(ctx context.Context, sources []string, f *ingestFlags) erro
 			return err
 		}
 	}
-	report, err := a.runIngest(ctx, sources, f, o)
+	report, err := a.runIngest(ctx, sources, f, o, func() { a.tellSettings(hasher) })
 	if report != nil {
 		if f.asJSON {
 			err = errors.Join(err, a.printJSON(report))
@@ -94,8 +94,8 @@ func (a *app) ingest(ctx context.Context, sources []string, f *ingestFlags) erro
 	return err
 }
 
-// runIngest opens the source and runs, with a line of progress and the metrics file.
-func (a *app) runIngest(ctx context.Context, sources []string, f *ingestFlags, o *ingest.Options) (*ingest.Report, error) {
+// runIngest opens the source, calls opened, and runs, with a line of progress and the metrics file.
+func (a *app) runIngest(ctx context.Context, sources []string, f *ingestFlags, o *ingest.Options, opened func()) (*ingest.Report, error) {
 	line := a.progress()
 	defer line.end()
 	var rate ingestRate
@@ -106,6 +106,9 @@ func (a *app) runIngest(ctx context.Context, sources []string, f *ingestFlags, o
 		metricsErr = metrics.progress(p)
 	}
 	src, err := a.openSource(ctx, sources, &f.kafka, f.run.follow)
+	if err == nil {
+		opened()
+	}
 	if err == nil && o.Format == ingest.FormatAuto {
 		err = a.detect(ctx, src, o)
 	}

@@ -62,6 +62,7 @@ func (a *app) reprocess(ctx context.Context, sources []string, f *ingestFlags, r
 	if err != nil {
 		return err
 	}
+	a.tellSettings(hasher)
 	report, err := ingest.Reprocess(ctx, src, *o, reasons)
 	if report == nil {
 		return err
