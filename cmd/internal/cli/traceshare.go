@@ -59,7 +59,7 @@ func (a *app) share(t *trace.Trace, f *shareFlags) (*trace.Trace, error) {
 	c := profile.Compare(t, out)
 	faults := unlike(c, &rep)
 	a.note("shared: KS of lengths on the grid %.4f in, %.4f out (%s and %s against the bare lengths); block hit %s", rep.KSInput, rep.KSOutput,
-		told(c.Input.KS), told(c.Output.KS), worstHit(c))
+		told(c.Input.KS), told(c.Output.KS), hitText(c))
 	if len(faults) == 0 || f.distorted {
 		for _, err := range faults {
 			a.note("shared: %v", err)
@@ -87,7 +87,7 @@ func unlike(c *profile.Comparison, rep *trace.ShareReport) []error {
 		check("the mean of "+l.name, relative(l.Mean), shareMean)
 		check("the p99 of "+l.name, relative(l.P99), shareTail)
 	}
-	for _, h := range c.Hits {
+	if h := worstHit(c); h != nil {
 		what := fmt.Sprintf("the block hit of an LRU cache of %d blocks", h.Capacity)
 		if h.Capacity == 0 {
 			what = "the block hit of an endless cache"
@@ -105,18 +105,25 @@ func relative(p profile.Pair) float64 {
 	return math.Abs(*p.B / *p.A - 1)
 }
 
-// worstHit names the capacity at which the hit ratios differ most.
-func worstHit(c *profile.Comparison) string {
-	if len(c.Hits) == 0 {
-		return "not told (no blocks)"
-	}
-	worst := c.Hits[0]
-	for _, h := range c.Hits {
-		if math.Abs(*h.B-*h.A) > math.Abs(*worst.B-*worst.A) {
+// worstHit is the capacity at which the hit ratios differ most; nil when there are none.
+func worstHit(c *profile.Comparison) *profile.HitPair {
+	var worst *profile.HitPair
+	for i := range c.Hits {
+		h := &c.Hits[i]
+		if worst == nil || math.Abs(*h.B-*h.A) > math.Abs(*worst.B-*worst.A) {
 			worst = h
 		}
 	}
-	return fmt.Sprintf("%.4f for %.4f where they differ most", *worst.B, *worst.A)
+	return worst
+}
+
+// hitText tells the hit ratios where they differ most.
+func hitText(c *profile.Comparison) string {
+	h := worstHit(c)
+	if h == nil {
+		return "not told (no blocks)"
+	}
+	return fmt.Sprintf("%.4f for %.4f where they differ most", *h.B, *h.A)
 }
 
 func told(x *float64) string {
