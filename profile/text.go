@@ -28,6 +28,13 @@ func (p *Profile) WriteText(w io.Writer) {
 	}
 	p.textClock(b)
 	p.textRate(b)
+	if p.merged() {
+		p.textWindows(b)
+		p.textLengths(b, DimInput)
+		p.textLengths(b, DimOutput)
+		p.textGroups(b)
+		return
+	}
 	p.textGaps(b)
 	p.textLaws(b)
 	p.textDispersion(b)
@@ -70,7 +77,9 @@ func (p *Profile) textRate(w io.Writer) {
 		counts[i] += float64(r.Requests)
 	}
 	line := "rate       "
-	if iat := p.totalIAT(); iat != nil && *iat.MeanS > 0 {
+	if p.merged() {
+		line += fmt.Sprintf("%s/s over %s in %d windows, ", opt(p.totalRate()), seconds(p.seconds()), len(p.windows()))
+	} else if iat := p.totalIAT(); iat != nil && *iat.MeanS > 0 {
 		line += fmt.Sprintf("%s/s over %s, ", sig(1 / *iat.MeanS), seconds(*iat.MeanS*float64(iat.N)))
 	} else {
 		line += "all arrivals at one instant, "
@@ -81,7 +90,7 @@ func (p *Profile) textRate(w io.Writer) {
 func (p *Profile) peaks() string {
 	var parts []string
 	for _, d := range p.Dispersion {
-		if isTotal(d.ProfileKey) && d.PeakToMean != nil {
+		if p.inWhole(d.ProfileKey) && d.PeakToMean != nil {
 			parts = append(parts, fmt.Sprintf("%s %.2f", width(d.ScaleUs), *d.PeakToMean))
 		}
 	}
@@ -93,7 +102,7 @@ func (p *Profile) peaks() string {
 
 func (p *Profile) totalIAT() *schemas.ProfileIAT {
 	for i := range p.IAT {
-		if isTotal(p.IAT[i].ProfileKey) {
+		if p.inWhole(p.IAT[i].ProfileKey) {
 			return &p.IAT[i]
 		}
 	}
