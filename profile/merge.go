@@ -128,6 +128,10 @@ func apart(profiles []*Profile) error {
 		}
 	}
 	slices.SortStableFunc(all, func(a, b placed) int { return compareWindows(a.window, b.window) })
+	if n := len(all); n > 0 && all[0].start.Year() == 1970 && all[n-1].start.Year() != 1970 {
+		return fault.Mark(fmt.Errorf("profile %d, %s, has no wall time, profile %d, %s, has one", all[0].profile+1, profiles[all[0].profile].Meta[0].ProfileID,
+			all[n-1].profile+1, profiles[all[n-1].profile].Meta[0].ProfileID), fault.Usage, "a trace without a wall time has no place among others")
+	}
 	for i := 1; i < len(all); i++ {
 		a, b := all[i-1], all[i]
 		if !b.start.Before(a.end) && compareWindows(a.window, b.window) != 0 {

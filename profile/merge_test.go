@@ -208,6 +208,8 @@ func TestMergeRefuses(t *testing.T) {
 		{"inside a merged one", []*profile.Profile{merge(t, a, b), b}, fault.Usage, []string{"2026-09-02T10:00:00Z", b.Meta[0].ProfileID, "overlap"}},
 		{"block size", []*profile.Profile{a, with(func(m *schemas.ProfileMeta) { m.BlockSize = 16 })}, fault.Data, []string{"of 64 tokens", "of 16"}},
 		{"tokenizer", []*profile.Profile{a, with(func(m *schemas.ProfileMeta) { m.Tokenizer = "o200k" })}, fault.Data, []string{"o200k"}},
+		{"no wall time", []*profile.Profile{a, compute(t, &trace.Trace{Rows: fixture(1).Rows[:50], Meta: trace.Meta{BlockSize: 64}}, profile.Options{})},
+			fault.Usage, []string{"profile 2, ", "has no wall time", "profile 1, "}},
 		{"no meta", []*profile.Profile{a, {}}, fault.Data, []string{"profile 2 has 0 rows of meta"}},
 	}
 	for _, c := range cases {

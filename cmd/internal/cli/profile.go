@@ -52,7 +52,7 @@ Exit codes: 0 done; 1 failed while running; 2 wrong usage; 6 broken rows or a br
 	fl.BoolVar(&perGroup, "per-group", true, "also per tenant and class")
 	fl.StringVarP(&out, "output", "o", "", "folder to write the tables into")
 	fl.BoolVar(&asJSON, "json", false, "print the total's tables as one JSON object")
-	cmd.AddCommand(a.profileShowCommand(), a.profileDiffCommand(), a.profileMergeCommand())
+	cmd.AddCommand(a.profileShowCommand(), a.profileDiffCommand(), a.profileMergeCommand(), a.profileServeGenCommand())
 	return cmd
 }
 
