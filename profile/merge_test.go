@@ -78,6 +78,9 @@ func TestMergedSumsAreThoseOfTheWhole(t *testing.T) {
 	whole := fixture(3)
 	for i := range whole.Rows { // sessions of one request: none crosses a border
 		whole.Rows[i].Session = ptr(strconv.Itoa(i))
+		if i%7 == 3 {
+			whole.Rows[i].OutputTokens = nil // answered, length not known
+		}
 	}
 	var parts []*profile.Profile
 	cuts := []int64{0, 1_020_000_000, 1_620_000_000, math.MaxInt64} // 10:03 + 17 min = 10:20
@@ -191,6 +194,7 @@ func TestMergedAtoms(t *testing.T) {
 
 func TestMergeRefuses(t *testing.T) {
 	a, b := day(t, 1, 0), day(t, 2, 1)
+	timeless := compute(t, &trace.Trace{Rows: fixture(1).Rows[:50], Meta: trace.Meta{BlockSize: 64}}, profile.Options{})
 	with := func(change func(m *schemas.ProfileMeta)) *profile.Profile {
 		p := *b
 		p.Meta = slices.Clone(b.Meta)
@@ -208,8 +212,9 @@ func TestMergeRefuses(t *testing.T) {
 		{"inside a merged one", []*profile.Profile{merge(t, a, b), b}, fault.Usage, []string{"2026-09-02T10:00:00Z", b.Meta[0].ProfileID, "overlap"}},
 		{"block size", []*profile.Profile{a, with(func(m *schemas.ProfileMeta) { m.BlockSize = 16 })}, fault.Data, []string{"of 64 tokens", "of 16"}},
 		{"tokenizer", []*profile.Profile{a, with(func(m *schemas.ProfileMeta) { m.Tokenizer = "o200k" })}, fault.Data, []string{"o200k"}},
-		{"no wall time", []*profile.Profile{a, compute(t, &trace.Trace{Rows: fixture(1).Rows[:50], Meta: trace.Meta{BlockSize: 64}}, profile.Options{})},
+		{"no wall time", []*profile.Profile{a, timeless},
 			fault.Usage, []string{"profile 2, ", "has no wall time", "profile 1, "}},
+		{"no wall times", []*profile.Profile{timeless, timeless}, fault.Usage, []string{"overlap", "hint: a trace without a wall time"}},
 		{"no meta", []*profile.Profile{a, {}}, fault.Data, []string{"profile 2 has 0 rows of meta"}},
 	}
 	for _, c := range cases {
@@ -219,7 +224,7 @@ func TestMergeRefuses(t *testing.T) {
 				t.Fatalf("error %v", err)
 			}
 			for _, s := range c.says {
-				if !strings.Contains(err.Error(), s) {
+				if !strings.Contains(err.Error()+" hint: "+fault.Hint(err), s) {
 					t.Errorf("%q is not in %q", s, err)
 				}
 			}
