@@ -87,13 +87,20 @@ func (d drift) of(metric string) (before, now, distance *float64) {
 }
 
 func (p *Profile) totalRate() *float64 {
-	m := p.Meta[0]
-	return val(float64(m.Requests) / m.WindowEnd.Sub(m.WindowStart).Seconds())
+	return val(float64(p.Meta[0].Requests) / p.seconds())
+}
+
+// seconds is the length of all windows.
+func (p *Profile) seconds() (sum float64) {
+	for _, w := range p.windows() {
+		sum += w.end.Sub(w.start).Seconds()
+	}
+	return sum
 }
 
 func (p *Profile) totalIDC60() *float64 {
 	for _, r := range p.Dispersion {
-		if isTotal(r.ProfileKey) && r.ScaleUs == 60_000_000 {
+		if p.inWhole(r.ProfileKey) && r.ScaleUs == 60_000_000 {
 			return r.IDC
 		}
 	}
@@ -103,7 +110,7 @@ func (p *Profile) totalIDC60() *float64 {
 // totalBurstiness is the Gamma shape of the gaps by maximum likelihood.
 func (p *Profile) totalBurstiness() *float64 {
 	for _, r := range p.IATFit {
-		if isTotal(r.ProfileKey) && r.Clock == ClockRaw && r.Dist == Gamma && r.Method == MethodMLE {
+		if p.inWhole(r.ProfileKey) && r.Clock == ClockRaw && r.Dist == Gamma && r.Method == MethodMLE {
 			return r.P1
 		}
 	}
@@ -125,7 +132,7 @@ func (d drift) hits() (before, now, distance *float64) {
 	of := func(p *Profile) map[int64]*float64 {
 		m := map[int64]*float64{}
 		for _, r := range p.HitCurve {
-			if !isTotal(r.ProfileKey) {
+			if !p.inWhole(r.ProfileKey) {
 				continue
 			}
 			c := int64(0)

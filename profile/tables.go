@@ -3,6 +3,7 @@ package profile
 import (
 	"errors"
 	"io/fs"
+	"slices"
 
 	"tailgate/schemas"
 )
@@ -15,6 +16,8 @@ type table interface {
 	write(w *tableWriter)
 	read(r *tableReader)
 	appendJSON(out []byte) ([]byte, error)
+	appendRows(from table)
+	arrange(profileID string)
 }
 
 // ref is a table by name.
@@ -58,6 +61,17 @@ func (t ref[T]) read(r *tableReader) {
 	if t.late && errors.Is(r.err, fs.ErrNotExist) {
 		r.err = nil
 	}
+}
+
+// appendRows appends the rows of the same table of another profile.
+func (t ref[T]) appendRows(from table) { *t.rows = append(*t.rows, *from.(ref[T]).rows...) }
+
+// arrange names the profile in every row and orders the rows by window and group.
+func (t ref[T]) arrange(profileID string) {
+	for i := range *t.rows {
+		any(&(*t.rows)[i]).(interface{ SetProfileID(id string) }).SetProfileID(profileID)
+	}
+	slices.SortStableFunc(*t.rows, func(a, b T) int { return compareParts(a.Key(), b.Key()) })
 }
 
 // appendJSON appends "name":[rows of the total].

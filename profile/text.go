@@ -28,6 +28,13 @@ func (p *Profile) WriteText(w io.Writer) {
 	}
 	p.textClock(b)
 	p.textRate(b)
+	if p.merged() {
+		p.textWindows(b)
+		p.textLengths(b, DimInput)
+		p.textLengths(b, DimOutput)
+		p.textGroups(b)
+		return
+	}
 	p.textGaps(b)
 	p.textLaws(b)
 	p.textDispersion(b)
@@ -52,36 +59,58 @@ func (p *Profile) textClock(w io.Writer) {
 }
 
 func (p *Profile) textRate(w io.Writer) {
-	var minutes []schemas.ProfileRate
+	bin := max(p.finestBin(), 60_000_000)
+	var bins []schemas.ProfileRate
 	for _, r := range p.Rate {
-		if isTotal(r.ProfileKey) && r.BinUs == 60_000_000 {
-			minutes = append(minutes, r)
+		if isTotal(r.ProfileKey) && r.BinUs == bin {
+			bins = append(bins, r)
 		}
 	}
-	if len(minutes) == 0 {
+	if len(bins) == 0 {
 		return
 	}
-	first, last := minutes[0].BinStartUs/60_000_000, minutes[len(minutes)-1].BinStartUs/60_000_000
+	first, last := bins[0].BinStartUs/bin, bins[len(bins)-1].BinStartUs/bin
 	peak := int64(0)
 	counts := make([]float64, min(last-first+1, sparkWidth))
-	for _, r := range minutes {
+	for _, r := range bins {
 		peak = max(peak, r.Requests)
-		i := (r.BinStartUs/60_000_000 - first) * int64(len(counts)) / (last - first + 1)
+		i := (r.BinStartUs/bin - first) * int64(len(counts)) / (last - first + 1)
 		counts[i] += float64(r.Requests)
 	}
 	line := "rate       "
-	if iat := p.totalIAT(); iat != nil && *iat.MeanS > 0 {
+	iat := p.totalIAT()
+	if iat == nil && p.Meta[0].Requests > 1 { // several windows, or a source without arrivals
+		line += fmt.Sprintf("%s/s over %s", opt(p.totalRate()), seconds(p.seconds()))
+		if p.merged() {
+			line += fmt.Sprintf(" in %d windows", len(p.windows()))
+		}
+		line += ", "
+	} else if iat != nil && *iat.MeanS > 0 {
 		line += fmt.Sprintf("%s/s over %s, ", sig(1 / *iat.MeanS), seconds(*iat.MeanS*float64(iat.N)))
 	} else {
 		line += "all arrivals at one instant, "
 	}
-	fmt.Fprintf(w, "%speak minute %s%s\n           %s\n", line, group3(peak), p.peaks(), sparkline(counts))
+	unit := "minute"
+	if bin > 60_000_000 {
+		unit = width(bin)
+	}
+	fmt.Fprintf(w, "%speak %s %s%s\n           %s\n", line, unit, group3(peak), p.peaks(), sparkline(counts))
+}
+
+// finestBin is the width of the narrowest bins of the rate curve, 0 without any.
+func (p *Profile) finestBin() (bin int64) {
+	for _, r := range p.Rate {
+		if bin == 0 || r.BinUs < bin {
+			bin = r.BinUs
+		}
+	}
+	return bin
 }
 
 func (p *Profile) peaks() string {
 	var parts []string
 	for _, d := range p.Dispersion {
-		if isTotal(d.ProfileKey) && d.PeakToMean != nil {
+		if p.inWhole(d.ProfileKey) && d.PeakToMean != nil {
 			parts = append(parts, fmt.Sprintf("%s %.2f", width(d.ScaleUs), *d.PeakToMean))
 		}
 	}
@@ -93,7 +122,7 @@ func (p *Profile) peaks() string {
 
 func (p *Profile) totalIAT() *schemas.ProfileIAT {
 	for i := range p.IAT {
-		if isTotal(p.IAT[i].ProfileKey) {
+		if p.inWhole(p.IAT[i].ProfileKey) {
 			return &p.IAT[i]
 		}
 	}
@@ -102,6 +131,10 @@ func (p *Profile) totalIAT() *schemas.ProfileIAT {
 
 func (p *Profile) textGaps(w io.Writer) {
 	g := p.totalIAT()
+	if g == nil && p.Meta[0].Requests > 1 {
+		fmt.Fprintln(w, "gaps       not known: the source tells no arrivals")
+		return
+	}
 	if g == nil {
 		fmt.Fprintln(w, "gaps       none: one request")
 		return
@@ -159,6 +192,9 @@ func (p *Profile) textDispersion(w io.Writer) {
 		if isTotal(d.ProfileKey) {
 			parts = append(parts, fmt.Sprintf("%s %s", width(d.ScaleUs), opt(d.IDC)))
 		}
+	}
+	if parts == nil {
+		return
 	}
 	fmt.Fprintf(w, "IDC        %s  (1 = Poisson; — = fewer than %d windows or below the clock)\n", strings.Join(parts, " · "), MinWindows)
 }

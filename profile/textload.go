@@ -120,9 +120,9 @@ func (p *Profile) textHits(w io.Writer) {
 
 // textGroups writes the groups with the most requests.
 func (p *Profile) textGroups(w io.Writer) {
-	requests := map[schemas.ProfileKey]int64{}
+	requests, finest := map[schemas.ProfileKey]int64{}, p.finestBin()
 	for _, r := range p.Rate {
-		if !isTotal(r.ProfileKey) && r.BinUs == binsUs[0] {
+		if !isTotal(r.ProfileKey) && r.BinUs == finest {
 			requests[r.ProfileKey] += r.Requests
 		}
 	}

@@ -16,10 +16,13 @@ type ProfileKey struct {
 // Key is the key of a row.
 func (k ProfileKey) Key() ProfileKey { return k }
 
+// SetProfileID names another profile in a row.
+func (k *ProfileKey) SetProfileID(id string) { k.ProfileID = id }
+
 // ProfileMeta describes one profile (one row).
 type ProfileMeta struct {
 	ProfileKey
-	Source           string `parquet:"source"` // lake | trace
+	Source           string `parquet:"source"` // lake | trace | servegen; * = several
 	InputsSHA256     string `parquet:"inputs_sha256"`
 	Tokenizer        string `parquet:"tokenizer"`
 	Model            string `parquet:"model"`

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -29,11 +28,8 @@ LAKE is a folder or s3://bucket/prefix.
 Exit codes: 0 done; 1 failed while running; 2 wrong usage; 6 broken rows or a broken file.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if out == "" {
-				return usage(errors.New("-o is missing"), helpHint(cmd))
-			}
-			if _, err := schemas.ReadManifest(out); err == nil {
-				return usage(fmt.Errorf("%s holds a finished profile", out), "give a new folder")
+			if err := newProfileDir(cmd, out); err != nil {
+				return err
 			}
 			t, source, err := a.profileInput(cmd.Context(), args[0], day, view, &tf)
 			if err != nil {
@@ -56,7 +52,7 @@ Exit codes: 0 done; 1 failed while running; 2 wrong usage; 6 broken rows or a br
 	fl.BoolVar(&perGroup, "per-group", true, "also per tenant and class")
 	fl.StringVarP(&out, "output", "o", "", "folder to write the tables into")
 	fl.BoolVar(&asJSON, "json", false, "print the total's tables as one JSON object")
-	cmd.AddCommand(a.profileShowCommand(), a.profileDiffCommand())
+	cmd.AddCommand(a.profileShowCommand(), a.profileDiffCommand(), a.profileMergeCommand(), a.profileServeGenCommand())
 	return cmd
 }
 
