@@ -1,4 +1,8 @@
-package analyze
+// Package chart draws figures as SVG text, with no script. Colours and strokes come from the style of the page that
+// holds them: classes grid, tick, axis, line, limit, fail, and s0, s1 … by place in the list of lines.
+//
+// In: values in the units of the axes. Out: one <svg> element, or nothing when there is nothing to draw.
+package chart
 
 import (
 	"fmt"
@@ -9,23 +13,28 @@ import (
 	"strings"
 )
 
-// chart is one figure of the HTML report, drawn as SVG with no script. Colours come from the page's style.
-type chart struct {
-	title, what string // what it shows, for readers who cannot see it
-	xLabel      string
-	yLabel      string
-	logX        bool
-	lines       []line
-	limit       *float64 // drawn across, in units of y
-	limitText   string
-	marks       []float64 // x of failures, ticks along the top
-	shares      bool      // y goes from 0 to 1
+// Chart is one figure.
+type Chart struct {
+	Title, What string // what it shows, for readers who cannot see it
+	XLabel      string
+	YLabel      string
+	LogX        bool
+	Lines       []Line
+	Limit       *float64 // drawn across, in units of y
+	LimitText   string
+	Marks       []float64 // x of failures, ticks along the top
+	Shares      bool      // y goes from 0 to 1
 }
 
-// line is one series; NaN breaks it.
-type line struct {
-	name string
-	x, y []float64
+// Line is one series; NaN breaks it.
+type Line struct {
+	Name string
+	X, Y []float64
+}
+
+// Add appends a point.
+func (l *Line) Add(x, y float64) {
+	l.X, l.Y = append(l.X, x), append(l.Y, y)
 }
 
 // Size of the drawing and of its margins.
@@ -78,26 +87,26 @@ func (a axis) ticks() []float64 {
 }
 
 // bounds spans the values of all lines; a flat span is widened.
-func (c *chart) bounds() (x, y axis, any bool) {
-	x = axis{lo: math.Inf(1), hi: math.Inf(-1), from: padLeft, to: chartW - padRight, log: c.logX}
+func (c *Chart) bounds() (x, y axis, any bool) {
+	x = axis{lo: math.Inf(1), hi: math.Inf(-1), from: padLeft, to: chartW - padRight, log: c.LogX}
 	y = axis{lo: 0, hi: math.Inf(-1), from: chartH - low, to: padTop}
-	for _, l := range c.lines {
-		for i := range l.x {
-			if c.logX && l.x[i] <= 0 {
+	for _, l := range c.Lines {
+		for i := range l.X {
+			if c.LogX && l.X[i] <= 0 {
 				continue
 			}
-			x.lo, x.hi = min(x.lo, l.x[i]), max(x.hi, l.x[i])
-			if math.IsNaN(l.y[i]) {
+			x.lo, x.hi = min(x.lo, l.X[i]), max(x.hi, l.X[i])
+			if math.IsNaN(l.Y[i]) {
 				continue
 			}
 			any = true
-			y.lo, y.hi = min(y.lo, l.y[i]), max(y.hi, l.y[i])
+			y.lo, y.hi = min(y.lo, l.Y[i]), max(y.hi, l.Y[i])
 		}
 	}
-	if c.limit != nil && any && *c.limit < 3*y.hi {
-		y.hi = max(y.hi, *c.limit)
+	if c.Limit != nil && any && *c.Limit < 3*y.hi {
+		y.hi = max(y.hi, *c.Limit)
 	}
-	if c.logX {
+	if c.LogX {
 		x.lo, x.hi = x.lo/1.4, x.hi*1.4
 	}
 	if x.hi <= x.lo {
@@ -114,17 +123,17 @@ func (c *chart) bounds() (x, y axis, any bool) {
 	return x, y, any
 }
 
-// svg draws the chart; "" when there is nothing to draw.
-func (c *chart) svg() template.HTML {
+// SVG draws the chart; "" when there is nothing to draw.
+func (c *Chart) SVG() template.HTML {
 	x, y, any := c.bounds()
 	if !any {
 		return ""
 	}
-	if c.shares {
+	if c.Shares {
 		y.lo, y.hi = 0, 1
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg viewBox="0 0 %.0f %.0f" role="img" aria-label="%s">`, chartW, chartH, html.EscapeString(c.title+": "+c.what))
+	fmt.Fprintf(&b, `<svg viewBox="0 0 %.0f %.0f" role="img" aria-label="%s">`, chartW, chartH, html.EscapeString(c.Title+": "+c.What))
 	for _, t := range y.ticks() {
 		fmt.Fprintf(&b, `<path class="grid" d="M%.1f %.1fH%.1f"/><text class="tick" x="%.1f" y="%.1f" text-anchor="end">%s</text>`,
 			padLeft, y.at(t), chartW-padRight, padLeft-7, y.at(t)+4, tickText(t))
@@ -133,17 +142,17 @@ func (c *chart) svg() template.HTML {
 		fmt.Fprintf(&b, `<path class="grid" d="M%.1f %.1fV%.1f"/><text class="tick" x="%.1f" y="%.1f" text-anchor="middle">%s</text>`,
 			x.at(t), chartH-low, padTop, x.at(t), chartH-low+16, tickText(t))
 	}
-	fmt.Fprintf(&b, `<text class="axis" x="%.1f" y="%.1f" text-anchor="end">%s</text>`, chartW-padRight, chartH-6, html.EscapeString(c.xLabel))
-	fmt.Fprintf(&b, `<text class="axis" x="4" y="11">%s</text>`, html.EscapeString(c.yLabel))
-	if c.limit != nil && *c.limit <= y.hi {
-		at := y.at(*c.limit)
+	fmt.Fprintf(&b, `<text class="axis" x="%.1f" y="%.1f" text-anchor="end">%s</text>`, chartW-padRight, chartH-6, html.EscapeString(c.XLabel))
+	fmt.Fprintf(&b, `<text class="axis" x="4" y="11">%s</text>`, html.EscapeString(c.YLabel))
+	if c.Limit != nil && *c.Limit <= y.hi {
+		at := y.at(*c.Limit)
 		fmt.Fprintf(&b, `<path class="limit" d="M%.1f %.1fH%.1f"/><text class="limit" x="%.1f" y="%.1f" text-anchor="end">%s</text>`,
-			padLeft, at, chartW-padRight, chartW-padRight, at-4, html.EscapeString(c.limitText))
+			padLeft, at, chartW-padRight, chartW-padRight, at-4, html.EscapeString(c.LimitText))
 	}
-	for i := len(c.lines) - 1; i >= 0; i-- { // the first line lies on top
-		fmt.Fprintf(&b, `<path class="line s%d" d="%s"/>`, i, path(c.lines[i], x, y))
+	for i := len(c.Lines) - 1; i >= 0; i-- { // the first line lies on top
+		fmt.Fprintf(&b, `<path class="line s%d" d="%s"/>`, i, path(c.Lines[i], x, y))
 	}
-	for _, m := range c.marks {
+	for _, m := range c.Marks {
 		fmt.Fprintf(&b, `<path class="fail" d="M%.1f %.1fv7"/>`, x.at(m), padTop-7)
 	}
 	b.WriteString("</svg>")
@@ -151,11 +160,11 @@ func (c *chart) svg() template.HTML {
 }
 
 // path is the line as SVG path data; a lone point becomes a short dash, so that it is seen.
-func path(l line, x, y axis) string {
+func path(l Line, x, y axis) string {
 	var b strings.Builder
 	open, lone := false, false
-	for i := range l.x {
-		if math.IsNaN(l.y[i]) || x.log && l.x[i] <= 0 {
+	for i := range l.X {
+		if math.IsNaN(l.Y[i]) || x.log && l.X[i] <= 0 {
 			if lone {
 				b.WriteString("h2")
 			}
@@ -167,7 +176,7 @@ func path(l line, x, y axis) string {
 			command = "M"
 		}
 		lone, open = !open, true
-		fmt.Fprintf(&b, "%s%.1f %.1f", command, x.at(l.x[i]), y.at(l.y[i]))
+		fmt.Fprintf(&b, "%s%.1f %.1f", command, x.at(l.X[i]), y.at(l.Y[i]))
 	}
 	if lone {
 		b.WriteString("h2")
