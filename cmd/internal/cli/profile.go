@@ -18,7 +18,7 @@ import (
 
 func (a *app) profileCommand() *cobra.Command {
 	var tf traceFlags
-	var day, view, out string
+	var day, view, out, page string
 	var perGroup, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "profile LAKE|TRACE -o DIR",
@@ -46,7 +46,7 @@ Exit codes: 0 done; 1 failed while running; 2 wrong usage; 6 broken rows or a br
 			if err := writeProfile(p, t, out, &tf); err != nil {
 				return err
 			}
-			return a.showProfile(p, asJSON)
+			return a.showProfile(p, page, asJSON)
 		},
 	}
 	tf.add(cmd)
@@ -55,6 +55,7 @@ Exit codes: 0 done; 1 failed while running; 2 wrong usage; 6 broken rows or a br
 	fl.StringVar(&view, "view", "engine", "of a lake: engine or client")
 	fl.BoolVar(&perGroup, "per-group", true, "also per tenant and class")
 	fl.StringVarP(&out, "output", "o", "", "folder to write the tables into")
+	fl.StringVar(&page, "html", "", "also write the profile as one HTML page")
 	fl.BoolVar(&asJSON, "json", false, "print the total's tables as one JSON object")
 	cmd.AddCommand(a.profileShowCommand(), a.profileDiffCommand())
 	return cmd
@@ -62,6 +63,7 @@ Exit codes: 0 done; 1 failed while running; 2 wrong usage; 6 broken rows or a br
 
 func (a *app) profileShowCommand() *cobra.Command {
 	var asJSON bool
+	var page string
 	cmd := &cobra.Command{
 		Use:   "show DIR",
 		Short: "Print a profile on one screen",
@@ -71,14 +73,19 @@ func (a *app) profileShowCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.showProfile(p, asJSON)
+			return a.showProfile(p, page, asJSON)
 		},
 	}
+	cmd.Flags().StringVar(&page, "html", "", "also write the profile as one HTML page")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the total's tables as one JSON object")
 	return cmd
 }
 
-func (a *app) showProfile(p *profile.Profile, asJSON bool) error {
+// showProfile writes the page, when one is named, and prints the profile.
+func (a *app) showProfile(p *profile.Profile, page string, asJSON bool) error {
+	if err := writeRendered(page, p.WriteHTML); err != nil {
+		return err
+	}
 	if asJSON {
 		return p.WriteJSON(a.stdout)
 	}
