@@ -14,9 +14,9 @@ const curvePoints = 160
 
 func (p *Profile) gapsFigure() figure {
 	f := figure{ID: "gaps", Title: "Gaps between arrivals"}
-	g := p.totalIAT()
+	g := p.shownGaps()
 	if g == nil {
-		f.Missing = "No gaps: there is one request."
+		f.Missing = "No gaps: fewer than two requests, or a profile of counts alone."
 		return f
 	}
 	c := &chart.Chart{Title: "Distribution of the gaps", What: "measured quantiles of the gaps beside the laws fitted to them", XLabel: "seconds", YLabel: "share of gaps", LogX: true, Shares: true}

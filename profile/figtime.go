@@ -32,6 +32,9 @@ func (p *Profile) shownBin() int64 {
 func (p *Profile) steady(width int64) ([]schemas.ProfileRate, int64) {
 	var rows []schemas.ProfileRate
 	for _, r := range total(p.Rate) {
+		if len(rows) == 0 {
+			width = max(width, r.BinUs) // the finest that there is
+		}
 		if r.BinUs == width {
 			rows = append(rows, r)
 		}
@@ -79,7 +82,7 @@ func (p *Profile) rateFigure() figure {
 	f := figure{ID: "rate", Title: "Rate by time"}
 	bins, binUs := p.steady(p.shownBin())
 	if len(bins) == 0 {
-		f.Missing = "No rate: no request arrived."
+		f.Missing = "No rate: the profile has no rate curve of the total."
 		return f
 	}
 	unit, label := p.timeUnit(bins[len(bins)-1].BinStartUs - bins[0].BinStartUs)
@@ -106,7 +109,7 @@ func (p *Profile) rateFigure() figure {
 		tokens.Bands = requests.Bands
 		key = []drawingKey{{"kb", "burst windows"}}
 	} else if len(p.Bursts) > 0 {
-		f.Notes = append(f.Notes, "Burst windows are not marked: the profile was written by an earlier version, which did not keep where its clock starts.")
+		f.Notes = append(f.Notes, "Burst windows are not marked: the profile does not tell where their clock starts, as it has several windows or was written by an earlier version.")
 	}
 	f.draw(requests, key...)
 	f.draw(tokens, key...)
@@ -167,13 +170,14 @@ func (p *Profile) hourBins() ([]schemas.ProfileRate, int64) {
 
 func (p *Profile) burstsFigure() figure {
 	f := figure{ID: "bursts", Title: "Burst windows"}
-	if len(p.Bursts) == 0 {
+	rows := total(p.Bursts)
+	if len(rows) == 0 {
 		f.Missing = "No burst windows: the trace is too short for two windows of 10 s, has fewer than 10 requests, or never rises above its mean."
 		return f
 	}
 	f.Notes = []string{"The windows of 10, 60 or 300 s with the most requests above the mean rate, the worst first; play one by replay --window burst:RANK."}
 	g := grid{Head: []string{"rank", "start (s)", "length (s)", "requests", "expected", "input tokens", "output tokens", "long inputs", "most of class", "most of tenant"}}
-	for _, b := range p.Bursts {
+	for _, b := range rows {
 		g.row(b.Rank, float64(b.StartUs)/1e6, float64(b.LengthUs)/1e6, b.Requests, b.Expected, b.TokensIn, b.TokensOut, b.LongShare, word(b.TopClass), word(b.TopTenant))
 	}
 	f.Tables = []grid{g}

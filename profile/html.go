@@ -139,6 +139,11 @@ func (p *Profile) page() page {
 	if m.Dequantised {
 		out.Notes = append(out.Notes, fmt.Sprintf("The source's clock ticks every %s. Stamps were spread inside their slot: what is told below that describes the spreading.", width(m.TimeResolutionUs)))
 	}
+	if k, yes := p.partial(); yes {
+		const layout = "2006-01-02 15:04 UTC"
+		out.Notes = append(out.Notes, fmt.Sprintf("The profile is merged of several windows. Rate and lengths are of all; what does not add up, the facts of the gaps and of the cache included, is of the newest, %s to %s.",
+			k.WindowStart.UTC().Format(layout), k.WindowEnd.UTC().Format(layout)))
+	}
 	out.Facts = p.facts()
 	out.Figures = []figure{
 		p.rateFigure(), p.hoursFigure(), p.burstsFigure(), p.gapsFigure(), p.dispersionFigure(),
@@ -149,7 +154,10 @@ func (p *Profile) page() page {
 }
 
 func (p *Profile) spanText() string {
-	if g := p.totalIAT(); g != nil && *g.MeanS > 0 {
+	if _, yes := p.partial(); yes {
+		return seconds(p.Meta[0].WindowEnd.Sub(p.Meta[0].WindowStart).Seconds())
+	}
+	if g := p.shownGaps(); g != nil && g.MeanS != nil && *g.MeanS > 0 {
 		return seconds(*g.MeanS * float64(g.N))
 	}
 	return "one instant"
@@ -179,37 +187,64 @@ func (p *Profile) facts() []pageFact {
 			out = append(out, pageFact{name, sig(*v)})
 		}
 	}
-	if g := p.totalIAT(); g != nil {
-		if *g.MeanS > 0 {
+	if g := p.shownGaps(); g != nil {
+		if g.MeanS != nil && *g.MeanS > 0 {
 			add("requests/s", val(1 / *g.MeanS))
 		}
 		add("CV of gaps", g.CVRaw)
 	}
-	for _, f := range p.IATFit {
-		if isTotal(f.ProfileKey) && f.Clock == ClockRaw && f.Selected {
+	for _, f := range total(p.IATFit) {
+		if f.Clock == ClockRaw && f.Selected {
 			out = append(out, pageFact{"law of gaps", f.Dist})
 		}
 	}
-	for _, d := range p.Dispersion {
-		if isTotal(d.ProfileKey) && d.ScaleUs == 60_000_000 {
+	for _, d := range total(p.Dispersion) {
+		if d.ScaleUs == 60_000_000 {
 			add("IDC at 60 s", d.IDC)
 		}
 	}
-	for _, h := range p.HitCurve {
-		if isTotal(h.ProfileKey) && h.CapacityBlocks == nil {
+	for _, h := range total(p.HitCurve) {
+		if h.CapacityBlocks == nil {
 			add("block hit, no limit", h.BlockHit)
 		}
 	}
 	return out
 }
 
-// total keeps the rows of the total.
+// total keeps the rows of the total; of a table with rows for several windows, those of the newest.
 func total[T keyed](rows []T) []T {
 	var out []T
 	for _, r := range rows {
-		if isTotal(r.Key()) {
-			out = append(out, r)
+		if !isTotal(r.Key()) {
+			continue
 		}
+		if len(out) > 0 {
+			switch newest := out[0].Key(); {
+			case r.Key().WindowStart.Before(newest.WindowStart):
+				continue
+			case r.Key().WindowStart.After(newest.WindowStart):
+				out = nil
+			}
+		}
+		out = append(out, r)
 	}
 	return out
+}
+
+// shownGaps describes the gaps that the page shows; nil when there are none.
+func (p *Profile) shownGaps() *schemas.ProfileIAT {
+	rows := total(p.IAT)
+	if len(rows) == 0 {
+		return nil
+	}
+	return &rows[0]
+}
+
+// partial tells the window that the figures of the gaps and of the sessions are about, when it is not the whole profile.
+func (p *Profile) partial() (schemas.ProfileKey, bool) {
+	for _, s := range total(p.SessionStat) {
+		m := p.Meta[0]
+		return s.ProfileKey, !s.WindowStart.Equal(m.WindowStart) || !s.WindowEnd.Equal(m.WindowEnd)
+	}
+	return schemas.ProfileKey{}, false
 }

@@ -232,7 +232,7 @@ func TestPageSaysWhatIsMissing(t *testing.T) {
 		says  []string
 	}{
 		{"empty", traceOf(), []string{"no requests: nothing to profile"}},
-		{"one row", traceOf(request(0, 5, 6)), []string{"No gaps: there is one request", "No burst windows", "No dispersion", "No growth", "No times between turns", "No hit curve", "No reuse", "No rate by hour of day"}},
+		{"one row", traceOf(request(0, 5, 6)), []string{"No gaps: fewer than two requests", "No burst windows", "No dispersion", "No growth", "No times between turns", "No hit curve", "No reuse", "No rate by hour of day"}},
 		{"zero lengths", traceOf(request(0, 0, 0), request(1, 0, 0)), []string{"No dispersion"}},
 		{"equal stamps", traceOf(request(7, 5, 6), request(7, 5, 6), request(7, 5, 6)), []string{"one instant", "No distribution: every gap is below", "No laws"}},
 		{"only failures", traceOf(failed(0), failed(2_000_000), failed(3_000_000)), []string{"No lengths: every request failed", "No joint lengths"}},
@@ -297,5 +297,28 @@ func TestHoursOfTwoDays(t *testing.T) {
 		if want := figures((h+6)%24, 120, n, float64(n)/120, 10*n, 2*n); !seen[want] {
 			t.Errorf("no row %q in %v", want, seen)
 		}
+	}
+}
+
+// Of a merged profile, what does not add up is told of the newest window, and the page says which.
+func TestPageOfSeveralWindows(t *testing.T) {
+	p := compute(t, fixture(1), profile.Options{})
+	old, key := compute(t, fixture(2), profile.Options{}), p.Meta[0].ProfileKey
+	key.WindowStart, key.WindowEnd = key.WindowStart.AddDate(0, 0, -1), key.WindowEnd.AddDate(0, 0, -1)
+	for i := range old.Dispersion {
+		old.Dispersion[i].ProfileKey = key
+	}
+	old.IAT[0].ProfileKey, old.SessionStat[0].ProfileKey = key, key
+	whole := pageOf(t, p)
+	want := pageRows(t, whole, "idc")
+	p.Dispersion, p.IAT, p.SessionStat = append(old.Dispersion, p.Dispersion...), append(p.IAT, old.IAT...), append(old.SessionStat, p.SessionStat...)
+	p.Meta[0].WindowStart = key.WindowStart
+	page := pageOf(t, p)
+	if diff := cmp.Diff(want, pageRows(t, page, "idc")); diff != "" {
+		t.Errorf("the dispersion is not that of the newest window:\n%s", diff)
+	}
+	const says = "is of the newest, 2026-09-01 10:00 UTC to"
+	if !strings.Contains(page, says) || strings.Contains(whole, says) {
+		t.Error("the page does not say which window it shows")
 	}
 }
