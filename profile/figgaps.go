@@ -32,7 +32,7 @@ func (p *Profile) gapsFigure() figure {
 		}
 	}
 	fits := total(p.IATFit)
-	slices.SortStableFunc(fits, func(a, b schemas.ProfileIATFit) int { return later(a.Selected) - later(b.Selected) })
+	slices.SortStableFunc(fits, func(a, b schemas.ProfileIATFit) int { return chosenFirst(a.Selected) - chosenFirst(b.Selected) })
 	if len(seen.X) > 0 {
 		c.Lines = lawLines(fits, seen.X)
 		c.Dots = []chart.Line{seen}
@@ -53,7 +53,7 @@ func (p *Profile) gapsFigure() figure {
 	return f
 }
 
-func later(selected bool) int {
+func chosenFirst(selected bool) int {
 	if selected {
 		return 0
 	}
