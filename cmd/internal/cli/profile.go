@@ -46,7 +46,10 @@ Exit codes: 0 done; 1 failed while running; 2 wrong usage; 6 broken rows or a br
 			if err := writeProfile(p, t, out, &tf); err != nil {
 				return err
 			}
-			return a.showProfile(p, page, asJSON)
+			if err := writeRendered(page, p.WriteHTML); err != nil {
+				return err
+			}
+			return a.showProfile(p, asJSON)
 		},
 	}
 	tf.add(cmd)
@@ -73,7 +76,10 @@ func (a *app) profileShowCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.showProfile(p, page, asJSON)
+			if err := writeRendered(page, p.WriteHTML); err != nil {
+				return err
+			}
+			return a.showProfile(p, asJSON)
 		},
 	}
 	cmd.Flags().StringVar(&page, "html", "", "also write the profile as one HTML page")
@@ -81,11 +87,7 @@ func (a *app) profileShowCommand() *cobra.Command {
 	return cmd
 }
 
-// showProfile writes the page, when one is named, and prints the profile.
-func (a *app) showProfile(p *profile.Profile, page string, asJSON bool) error {
-	if err := writeRendered(page, p.WriteHTML); err != nil {
-		return err
-	}
+func (a *app) showProfile(p *profile.Profile, asJSON bool) error {
 	if asJSON {
 		return p.WriteJSON(a.stdout)
 	}
