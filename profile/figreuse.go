@@ -57,7 +57,7 @@ func (p *Profile) reuseFigure() figure {
 				continue
 			}
 			g.row(float64(r.Lo)/unit.scale, float64(r.Hi)/unit.scale, r.N)
-			bins = append(bins, bin{max(float64(r.Hi)-1, onLog) / unit.scale, r.N})
+			bins = append(bins, bin{(float64(r.Lo) - 1) / unit.scale, max(float64(r.Hi)-1, onLog) / unit.scale, r.N})
 		}
 		if len(bins) > 0 {
 			c.Lines = []chart.Line{cumulative("", bins)}

@@ -15,7 +15,7 @@ const onLog = .5
 func (p *Profile) lengthsFigure() figure {
 	f := figure{ID: "lengths", Title: "Lengths"}
 	for _, dim := range []string{DimInput, DimOutput} {
-		c := &chart.Chart{Title: "Tokens of the " + dim, What: "share of requests by length, bins and exact values", XLabel: "tokens", YLabel: "share of requests", LogX: true}
+		c := &chart.Chart{Title: "Tokens of the " + dim, What: "share of requests by length: bins per sixteenth of an octave, and exact values", XLabel: "tokens", YLabel: "share of requests", LogX: true}
 		g := grid{Title: "Numbers of the " + dim, Head: []string{"from", "below", "requests", "kind"}}
 		var n int64
 		for _, b := range total(p.Lengths) {
@@ -36,10 +36,14 @@ func (p *Profile) lengthsFigure() figure {
 				kind, series = "exact", 1
 			}
 			g.row(b.LoTok, b.HiTok, b.N, kind)
-			c.Bars = append(c.Bars, chart.Bar{X0: max(float64(b.LoTok), onLog), X1: float64(b.HiTok), Y: float64(b.N) / float64(n), Series: series})
+			bar := chart.Bar{X0: max(float64(b.LoTok), onLog), X1: float64(b.HiTok), Y: float64(b.N) / float64(n), Series: series}
+			if !b.IsAtom {
+				bar.Y /= 16 * math.Log2(bar.X1/bar.X0) // else the bins' own widths would be seen
+			}
+			c.Bars = append(c.Bars, bar)
 		}
 		slices.SortStableFunc(c.Bars, func(a, b chart.Bar) int { return cmp.Compare(a.Series, b.Series) })
-		f.draw(c, drawingKey{"k0", "bins"}, drawingKey{"k1", "exact values"})
+		f.draw(c, drawingKey{"k0", "bins, per 1/16 octave"}, drawingKey{"k1", "exact values"})
 		f.Tables = append(f.Tables, g)
 	}
 	if len(f.Charts) == 0 {
@@ -135,7 +139,7 @@ func (p *Profile) turnGapsFigure() figure {
 		if bins[s.Turn] == nil {
 			names = append(names, s.Turn)
 		}
-		bins[s.Turn] = append(bins[s.Turn], bin{float64(s.HiUs) / 1e6, s.N})
+		bins[s.Turn] = append(bins[s.Turn], bin{float64(s.LoUs) / 1e6, float64(s.HiUs) / 1e6, s.N})
 	}
 	if len(names) == 0 {
 		f.Missing = "No times between turns: no session has a second turn."
@@ -149,10 +153,10 @@ func (p *Profile) turnGapsFigure() figure {
 	return f
 }
 
-// bin is a count of values that reach up to an edge.
+// bin is a count of values above one edge and up to another.
 type bin struct {
-	to float64
-	n  int64
+	from, to float64
+	n        int64
 }
 
 // cumulative is the distribution function of bins in rising order, from the first edge on.
@@ -162,6 +166,7 @@ func cumulative(name string, bins []bin) chart.Line {
 	for _, b := range bins {
 		all += b.n
 	}
+	l.Add(bins[0].from, 0)
 	for _, b := range bins {
 		below += b.n
 		l.Add(b.to, float64(below)/float64(all))
@@ -181,7 +186,7 @@ func (p *Profile) growthFigure() figure {
 	g := grid{Title: "Numbers", Head: []string{"from", "below", "turns"}}
 	var bins []bin
 	for _, r := range rows {
-		bins = append(bins, bin{float64(r.HiTok) - 1, r.N})
+		bins = append(bins, bin{float64(r.LoTok) - 1, float64(r.HiTok) - 1, r.N})
 		g.row(r.LoTok, r.HiTok, r.N)
 	}
 	c.Lines = []chart.Line{cumulative("", bins)}

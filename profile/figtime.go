@@ -101,7 +101,8 @@ func (p *Profile) rateFigure() figure {
 	requests.Lines, tokens.Lines = []chart.Line{req}, []chart.Line{in, out}
 	f.Notes = []string{fmt.Sprintf("Bins of %s as a rate per minute; the first and the last bin may be covered in part.", width(binUs))}
 	var key []drawingKey
-	if origin := p.Meta[0].OriginUs; len(p.Bursts) > 0 && origin != nil {
+	_, several := p.partial()
+	if origin := p.Meta[0].OriginUs; len(p.Bursts) > 0 && origin != nil && !several {
 		for _, b := range p.Bursts {
 			from := float64(b.StartUs - *origin)
 			requests.Bands = append(requests.Bands, chart.Band{X0: from / unit, X1: (from + float64(b.LengthUs)) / unit})

@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -320,5 +322,30 @@ func TestPageOfSeveralWindows(t *testing.T) {
 	const says = "is of the newest, 2026-09-01 10:00 UTC to"
 	if !strings.Contains(page, says) || strings.Contains(whole, says) {
 		t.Error("the page does not say which window it shows")
+	}
+}
+
+// A bin twice as wide on the axis stands half as high: lengths spread evenly over the octaves are drawn level, although
+// the table's bins change their width at each power of two.
+func TestLengthBinsAreDrawnLevel(t *testing.T) {
+	var rows []schemas.TraceRow
+	const n = 40_000
+	for i := range n {
+		rows = append(rows, request(int64(i)*1000, int32(64*math.Exp2(8*float64(i)/n)), 1))
+	}
+	page := pageOf(t, compute(t, traceOf(rows...), profile.Options{}))
+	_, page, _ = strings.Cut(page, `<section id="lengths">`)
+	first, _, _ := strings.Cut(page, "</svg>")
+	var heights []float64
+	for _, m := range regexp.MustCompile(`class="bar s0"[^>]* height="([\d.]+)"`).FindAllStringSubmatch(first, -1) {
+		h, _ := strconv.ParseFloat(m[1], 64)
+		heights = append(heights, h)
+	}
+	slices.Sort(heights)
+	if len(heights) < 100 {
+		t.Fatalf("%d bars", len(heights))
+	}
+	if lo, hi := heights[len(heights)/4], heights[len(heights)*3/4]; hi > 1.15*lo {
+		t.Errorf("the middle half of the bars is %v to %v high", lo, hi)
 	}
 }
