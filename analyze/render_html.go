@@ -58,11 +58,11 @@ func (r *Report) WriteHTML(w io.Writer) error {
 		p.TailNames = append(p.TailNames, strings.TrimSuffix(name, "_ms"))
 	}
 	for _, c := range r.charts() {
-		f := figure{Title: c.title, SVG: c.svg()}
-		for i, l := range c.lines {
-			f.Keys = append(f.Keys, figureKey{fmt.Sprintf("k%d", i), l.name})
+		f := figure{Title: c.Title, SVG: c.SVG()}
+		for i, l := range c.Lines {
+			f.Keys = append(f.Keys, figureKey{fmt.Sprintf("k%d", i), l.Name})
 		}
-		if len(c.marks) > 0 {
+		if len(c.Marks) > 0 {
 			f.Keys = append(f.Keys, figureKey{"kf", "failures"})
 		}
 		p.Charts = append(p.Charts, f)

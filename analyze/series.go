@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"tailgate/internal/chart"
 	"tailgate/internal/stats"
 )
 
@@ -67,15 +68,15 @@ func roundWidth(us int64) int64 {
 }
 
 // charts are the figures of the HTML report, those without data left out.
-func (r *Report) charts() []*chart {
+func (r *Report) charts() []*chart.Chart {
 	v := r.view
 	cut := v.slices()
-	all := []*chart{
+	all := []*chart.Chart{
 		v.cdf(), v.overTime("Time to first token over time", ttft, cut, r.limitOf(ttft)),
 		v.overTime("End-to-end time over time", e2e, cut, r.limitOf(e2e)), v.inflightChart(),
 		v.overTime("Lag of the client over time", lag, cut, nil),
 	}
-	return slices.DeleteFunc(all, func(c *chart) bool { return c.svg() == "" })
+	return slices.DeleteFunc(all, func(c *chart.Chart) bool { return c.SVG() == "" })
 }
 
 // limitOf is the rule of the gate with the tightest limit on m for the whole run.
@@ -94,10 +95,10 @@ func (r *Report) limitOf(m metric) *Rule {
 }
 
 // overTime draws the median and the p99 of ok rows per slice, and marks the slices with failures.
-func (v *view) overTime(title string, m metric, cut []slice, limit *Rule) *chart {
-	c := &chart{title: title, yLabel: "ms"}
-	_, c.xLabel = v.timeAxis()
-	p50, p99 := line{name: "p50"}, line{name: "p99"}
+func (v *view) overTime(title string, m metric, cut []slice, limit *Rule) *chart.Chart {
+	c := &chart.Chart{Title: title, YLabel: "ms"}
+	_, c.XLabel = v.timeAxis()
+	p50, p99 := chart.Line{Name: "p50"}, chart.Line{Name: "p99"}
 	failed := 0
 	for _, s := range cut {
 		var vals values
@@ -114,70 +115,66 @@ func (v *view) overTime(title string, m metric, cut []slice, limit *Rule) *chart
 			at := vals.smallest(stats.Rank(n, .5), stats.Rank(n, .99))
 			mid, top = at[0], at[1]
 		}
-		p50.add(s.at, mid)
-		p99.add(s.at, top)
+		p50.Add(s.at, mid)
+		p99.Add(s.at, top)
 		if s.last {
-			p50.add(s.at, math.NaN())
-			p99.add(s.at, math.NaN())
+			p50.Add(s.at, math.NaN())
+			p99.Add(s.at, math.NaN())
 		}
 		if bad > 0 && m != lag {
 			failed += bad
-			c.marks = append(c.marks, s.at)
+			c.Marks = append(c.Marks, s.at)
 		}
 	}
-	c.lines = []line{p99, p50}
-	c.what = fmt.Sprintf("median and 99th percentile of successful requests per slice of the schedule, %d failures marked at the top", failed)
+	c.Lines = []chart.Line{p99, p50}
+	c.What = fmt.Sprintf("median and 99th percentile of successful requests per slice of the schedule, %d failures marked at the top", failed)
 	if limit != nil {
 		ms := limit.Limit.Value / 1000
-		c.limit, c.limitText = &ms, limit.Name+" "+limit.Limit.Text
+		c.Limit, c.LimitText = &ms, limit.Name+" "+limit.Limit.Text
 	}
 	return c
 }
 
-func (l *line) add(x, y float64) {
-	l.x, l.y = append(l.x, x), append(l.y, y)
-}
-
 // cdf draws the distribution of both latencies over all scheduled requests; failures keep it below 1.
-func (v *view) cdf() *chart {
-	c := &chart{title: "Distribution of latencies", xLabel: "ms", yLabel: "share of scheduled requests", logX: true, shares: true,
-		what: "share of scheduled requests that were answered within a time; failures never are"}
+func (v *view) cdf() *chart.Chart {
+	c := &chart.Chart{Title: "Distribution of latencies", XLabel: "ms", YLabel: "share of scheduled requests", LogX: true, Shares: true,
+		What: "share of scheduled requests that were answered within a time; failures never are"}
 	for _, m := range []metric{ttft, e2e} {
 		x := slices.Clone(v.d.rowSample(v.rows, m).values)
 		slices.Sort(x)
-		l := line{name: metrics[slices.IndexFunc(metrics, func(e metricName) bool { return e.metric == m })].label}
+		l := chart.Line{Name: metrics[slices.IndexFunc(metrics, func(e metricName) bool { return e.metric == m })].label}
 		const points = 200
 		for k := range points + 1 {
 			at := k * (len(x) - 1) / points
 			if len(x) > 0 && !math.IsInf(x[at], 1) && (k == 0 || at > (k-1)*(len(x)-1)/points) {
-				l.add(max(x[at]/1000, .01), float64(at+1)/float64(len(x)))
+				l.Add(max(x[at]/1000, .01), float64(at+1)/float64(len(x)))
 			}
 		}
-		if len(l.x) > 0 {
-			c.lines = append(c.lines, l)
+		if len(l.X) > 0 {
+			c.Lines = append(c.Lines, l)
 		}
 	}
 	return c
 }
 
 // inflightChart draws the requests on the way.
-func (v *view) inflightChart() *chart {
-	c := &chart{title: "Requests in flight over time", what: "requests sent and not yet ended", yLabel: "requests"}
+func (v *view) inflightChart() *chart.Chart {
+	c := &chart.Chart{Title: "Requests in flight over time", What: "requests sent and not yet ended", YLabel: "requests"}
 	unit, label := v.timeAxis()
-	c.xLabel = label
-	l := line{name: "in flight"}
+	c.XLabel = label
+	l := chart.Line{Name: "in flight"}
 	offset := 0.0
 	for _, p := range v.periods {
 		end := max(p.last, p.done)
 		step := max(1_000_000, (end-p.start)/400)
 		for k, n := range levels(v.inflight(p), p.start, end, step) {
-			l.add(offset+float64(int64(k)*step)/unit, n)
+			l.Add(offset+float64(int64(k)*step)/unit, n)
 		}
-		l.add(offset, math.NaN())
+		l.Add(offset, math.NaN())
 		offset += float64(end-p.start) / unit
 	}
-	if slices.ContainsFunc(l.y, func(y float64) bool { return y > 0 }) {
-		c.lines = []line{l}
+	if slices.ContainsFunc(l.Y, func(y float64) bool { return y > 0 }) {
+		c.Lines = []chart.Line{l}
 	}
 	return c
 }

@@ -166,6 +166,7 @@ func (in *input) meta(o Options) schemas.ProfileMeta {
 		row.ProfileID = in.id(row.InputsSHA256)
 	}
 	in.originUs = row.WindowStart.Sub(start).Microseconds()
+	row.OriginUs = &in.originUs
 	return row
 }
 

@@ -28,6 +28,7 @@ type ProfileMeta struct {
 	Model            string `parquet:"model"`
 	BlockSize        int32  `parquet:"block_size"`
 	TimeResolutionUs int64  `parquet:"time_resolution_us"`
+	OriginUs         *int64 `parquet:"origin_us,optional"` // window_start on the schedule's clock; null in files of earlier versions
 	Dequantised      bool   `parquet:"dequantised"`
 	Epoch            string `parquet:"epoch"`
 	Requests         int64  `parquet:"requests"`

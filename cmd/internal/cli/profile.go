@@ -17,7 +17,7 @@ import (
 
 func (a *app) profileCommand() *cobra.Command {
 	var tf traceFlags
-	var day, view, out string
+	var day, view, out, page string
 	var perGroup, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "profile LAKE|TRACE -o DIR",
@@ -42,6 +42,9 @@ Exit codes: 0 done; 1 failed while running; 2 wrong usage; 6 broken rows or a br
 			if err := writeProfile(p, t, out, &tf); err != nil {
 				return err
 			}
+			if err := writeRendered(page, p.WriteHTML); err != nil {
+				return err
+			}
 			return a.showProfile(p, asJSON)
 		},
 	}
@@ -51,6 +54,7 @@ Exit codes: 0 done; 1 failed while running; 2 wrong usage; 6 broken rows or a br
 	fl.StringVar(&view, "view", "engine", "of a lake: engine or client")
 	fl.BoolVar(&perGroup, "per-group", true, "also per tenant and class")
 	fl.StringVarP(&out, "output", "o", "", "folder to write the tables into")
+	fl.StringVar(&page, "html", "", "also write the profile as one HTML page")
 	fl.BoolVar(&asJSON, "json", false, "print the total's tables as one JSON object")
 	cmd.AddCommand(a.profileShowCommand(), a.profileDiffCommand(), a.profileMergeCommand(), a.profileServeGenCommand())
 	return cmd
@@ -58,6 +62,7 @@ Exit codes: 0 done; 1 failed while running; 2 wrong usage; 6 broken rows or a br
 
 func (a *app) profileShowCommand() *cobra.Command {
 	var asJSON bool
+	var page string
 	cmd := &cobra.Command{
 		Use:   "show DIR",
 		Short: "Print a profile on one screen",
@@ -67,9 +72,13 @@ func (a *app) profileShowCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if err := writeRendered(page, p.WriteHTML); err != nil {
+				return err
+			}
 			return a.showProfile(p, asJSON)
 		},
 	}
+	cmd.Flags().StringVar(&page, "html", "", "also write the profile as one HTML page")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the total's tables as one JSON object")
 	return cmd
 }

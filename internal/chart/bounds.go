@@ -1,0 +1,72 @@
+package chart
+
+import "math"
+
+// span is a range of values that grows.
+type span struct {
+	lo, hi float64
+	log    bool // only what is above zero counts
+}
+
+func newSpan(log bool) span { return span{lo: math.Inf(1), hi: math.Inf(-1), log: log} }
+
+func (s *span) add(values ...float64) {
+	for _, v := range values {
+		if !math.IsNaN(v) && (!s.log || v > 0) {
+			s.lo, s.hi = min(s.lo, v), max(s.hi, v)
+		}
+	}
+}
+
+// bounds spans the values of everything that is drawn; a flat span is widened.
+func (c *Chart) bounds() (x, y axis, any bool) {
+	xs, ys := newSpan(c.LogX), newSpan(c.LogY)
+	for _, l := range append(append([]Line(nil), c.Lines...), c.Dots...) {
+		for i := range l.X {
+			if c.LogX && l.X[i] <= 0 {
+				continue
+			}
+			xs.add(l.X[i])
+			ys.add(l.Y[i])
+		}
+	}
+	for _, b := range c.Bars {
+		xs.add(b.X0, b.X1)
+		ys.add(b.Y)
+	}
+	for _, e := range c.Cells {
+		xs.add(e.X0, e.X1)
+		ys.add(e.Y0, e.Y1)
+	}
+	for _, w := range c.Whiskers {
+		ys.add(w.Lo, w.Hi)
+	}
+	any = !math.IsInf(ys.hi, -1)
+	if !c.LogY {
+		ys.lo = min(ys.lo, 0)
+	}
+	if c.Limit != nil && any && *c.Limit < 3*ys.hi {
+		ys.add(*c.Limit)
+	}
+	if c.LogX && len(c.Cells) == 0 {
+		xs.lo, xs.hi = xs.lo/1.4, xs.hi*1.4
+	}
+	if xs.hi <= xs.lo {
+		xs.lo, xs.hi = xs.lo*.9, xs.hi*1.1
+		if xs.lo == 0 {
+			xs.hi = 1
+		}
+	}
+	switch {
+	case c.LogY && len(c.Cells) == 0:
+		ys.lo, ys.hi = ys.lo/1.4, ys.hi*1.4
+	case c.LogY:
+	case ys.hi <= ys.lo:
+		ys.hi = ys.lo + 1
+	default:
+		ys.hi += .06 * (ys.hi - ys.lo)
+	}
+	x = axis{lo: xs.lo, hi: xs.hi, from: padLeft, to: chartW - padRight, log: c.LogX, sym: c.SymX}
+	y = axis{lo: ys.lo, hi: ys.hi, from: chartH - low, to: padTop, log: c.LogY}
+	return x, y, any
+}
