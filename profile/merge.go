@@ -151,6 +151,7 @@ func mergeMeta(profiles []*Profile) schemas.ProfileMeta {
 	var sum [4]uint64
 	out := profiles[0].Meta[0]
 	out.Requests, out.Failed, out.Sessions = 0, 0, 0
+	out.OriginUs = nil // every schedule had a zero of its own
 	epochs := map[string]bool{}
 	first := true
 	for _, p := range profiles {

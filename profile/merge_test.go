@@ -97,7 +97,7 @@ func TestMergedSumsAreThoseOfTheWhole(t *testing.T) {
 	if diff := cmp.Diff(want.Rate, got.Rate, free...); diff != "" {
 		t.Errorf("rate: %s", diff)
 	}
-	if diff := cmp.Diff(want.Meta[0], got.Meta[0], append(free, cmpopts.IgnoreFields(schemas.ProfileMeta{}, "InputsSHA256"))...); diff != "" {
+	if diff := cmp.Diff(want.Meta[0], got.Meta[0], append(free, cmpopts.IgnoreFields(schemas.ProfileMeta{}, "InputsSHA256", "OriginUs"))...); diff != "" {
 		t.Errorf("meta: %s", diff)
 	}
 	// Atoms may differ, so lengths are held against each other in bins of a quarter octave, and joint ones by hour.
