@@ -72,13 +72,13 @@ type Comparison struct {
 // Compare holds a against b. Hit ratios are compared only where both have blocks of one size.
 func Compare(a, b *trace.Trace) *Comparison {
 	c := &Comparison{A: a.Meta.Name, B: b.Meta.Name}
-	both := func(f func(t *trace.Trace) *float64) Pair { return Pair{f(a), f(b)} }
-	c.Rows = both(func(t *trace.Trace) *float64 { return val(float64(len(t.Rows))) })
-	c.Rate = both(func(t *trace.Trace) *float64 { return t.Info().Rate })
+	c.Rows = Pair{val(float64(len(a.Rows))), val(float64(len(b.Rows)))}
+	infoA, infoB := a.Info(), b.Info()
+	c.Rate = Pair{infoA.Rate, infoB.Rate}
 	if c.Rate.A != nil && c.Rate.B != nil && *c.Rate.A > 0 {
 		c.RateOf = val(*c.Rate.B / *c.Rate.A)
 	}
-	c.IATCV = both(func(t *trace.Trace) *float64 { return t.Info().IATCV })
+	c.IATCV = Pair{infoA.IATCV, infoB.IATCV}
 	c.Input = compareLengths(a, b, func(r *schemas.TraceRow) (int32, bool) { return r.InputTokens, true })
 	c.Output = compareLengths(a, b, func(r *schemas.TraceRow) (int32, bool) {
 		if r.OutputTokens == nil {
@@ -86,8 +86,9 @@ func Compare(a, b *trace.Trace) *Comparison {
 		}
 		return *r.OutputTokens, true
 	})
+	idcA, idcB := idcAt(a), idcAt(b)
 	for _, s := range scalesUs {
-		c.IDC = append(c.IDC, ScalePair{s, both(func(t *trace.Trace) *float64 { return idcOf(t, s) })})
+		c.IDC = append(c.IDC, ScalePair{s, Pair{idcA(s), idcB(s)}})
 	}
 	c.Sessions = compareSessions(a, b)
 	c.Hits = compareHits(a, b)
@@ -133,20 +134,22 @@ func rank(sorted []float64, p float64) *float64 {
 	return &v
 }
 
-// idcOf is null below the clock and for fewer than MinWindows windows.
-func idcOf(t *trace.Trace, scale int64) *float64 {
-	if scale < resolution(t) {
-		return nil
-	}
-	stamps := make([]int64, len(t.Rows))
+// idcAt tells the index of dispersion at a scale: null below the clock and for fewer than MinWindows windows.
+func idcAt(t *trace.Trace) func(scale int64) *float64 {
+	stamps, clock := make([]int64, len(t.Rows)), resolution(t)
 	for i := range t.Rows {
 		stamps[i] = t.Rows[i].ScheduledUs
 	}
-	c := Counts(stamps, scale)
-	if c.Windows < MinWindows {
-		return nil
+	return func(scale int64) *float64 {
+		if scale < clock {
+			return nil
+		}
+		c := Counts(stamps, scale)
+		if c.Windows < MinWindows {
+			return nil
+		}
+		return val(c.IDC())
 	}
-	return val(c.IDC())
 }
 
 func compareSessions(a, b *trace.Trace) SessionPair {
