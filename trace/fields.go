@@ -71,13 +71,13 @@ type bigID struct {
 
 // fields are the values of one row, reused from line to line.
 type fields struct {
-	names  *names
-	has    [keyCount]bool
-	num    [keyCount]int64  // numbers; the timestamp in µs
-	text   [keyCount][]byte // strings, valid until the next line
-	flag   [keyCount]bool   // true or false
-	ids    []int64
-	big    []bigID
+	names *names
+	has   [keyCount]bool
+	num   [keyCount]int64  // numbers; the timestamp in µs
+	text  [keyCount][]byte // strings, valid until the next line
+	flag  [keyCount]bool   // true or false
+	ids   []int64
+	big   []bigID
 }
 
 func (f *fields) reset() {
