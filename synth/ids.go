@@ -1,11 +1,12 @@
 package synth
 
 import (
+	"context"
 	"fmt"
 	"math"
 
 	"tailgate/internal/fault"
-	"tailgate/internal/rng"
+	"tailgate/internal/spill"
 )
 
 // keep marks a block of a copy that keeps its id.
@@ -35,145 +36,112 @@ func (f *freshIDs) of(out, ids []int64, at int64, q int32) []int64 {
 	return out
 }
 
-// block is one use of a block: which row, which of its blocks, and where in the trace.
-type block struct {
-	id      int64
-	row, at int32
-	place   uint32
-}
-
-// resolver finds the blocks that sessions share, for a part of the ids at a time.
-type resolver struct {
-	*facts
-	place []uint32 // the result
-	slots []holder // open addressing
-	tails map[tail]uint32
-}
-
-// holder is who uses a block: one session or more.
-type holder struct {
-	id      int64
-	first   uint32 // place of its first use
-	session int32
-	state   int8 // 0 = free
-}
-
-const (
-	private = iota + 1
-	shared
-)
-
-// tail is a shared block that is not full, in one session.
-type tail struct {
-	id      int64
-	session int32
-}
-
-// resolve takes every use of some ids, in order of place.
-func (r *resolver) resolve(uses []block) {
-	size := 16
-	for size < 2*len(uses) {
-		size *= 2
-	}
-	if cap(r.slots) < size {
-		r.slots = make([]holder, size)
-	}
-	r.slots = r.slots[:size]
-	clear(r.slots)
-	for i := range uses {
-		u := &uses[i]
-		h := r.slot(u.id)
-		switch session := r.facts.of[u.row]; {
-		case h.state == 0:
-			*h = holder{id: u.id, first: u.place, session: session, state: private}
-		case h.session != session:
-			h.state = shared
-		}
-	}
-	r.tails = map[tail]uint32{}
-	for i := range uses {
-		u := &uses[i]
-		switch h := r.slot(u.id); {
-		case h.state == private:
-			r.place[u.place] = h.first
-		case r.full(u):
-			r.place[u.place] = keep
-		default:
-			key := tail{u.id, r.facts.of[u.row]}
-			first, seen := r.tails[key]
-			if !seen {
-				first = u.place
-				r.tails[key] = first
-			}
-			r.place[u.place] = first
-		}
-	}
-}
-
-func (r *resolver) slot(id int64) *holder {
-	for i := rng.Hash(uint64(id)) >> 20; ; i++ {
-		h := &r.slots[i&uint64(len(r.slots)-1)]
-		if h.state == 0 || h.id == id {
-			return h
-		}
-	}
-}
-
-// full tells whether a block holds as many tokens as fit. Of a row, only the last block may hold fewer.
-func (r *resolver) full(u *block) bool {
-	return int64(u.at+1)*int64(r.blockSize) <= int64(r.in[u.row])
-}
-
 // maxBlocks bounds the blocks of a trace, which places number.
 const maxBlocks = math.MaxUint32 - 1
 
-// partBlocks is how many uses of blocks are resolved at a time.
-const partBlocks = 1 << 22
+// bucketBudget is how much memory the uses of blocks take before they go to files, in bytes.
+const bucketBudget = 64 << 20
 
-// numberBlocks finds the shared blocks of a trace in memory.
-func numberBlocks(f *facts, ids func(row int) []int64) (*freshIDs, error) {
-	if f.total > maxBlocks {
-		return nil, tooManyBlocks(f.total)
+// numbering finds the blocks that sessions share: it takes every block of every row, in order, and then brings the
+// uses of each id together.
+type numbering struct {
+	*facts
+	uses  *spill.Buckets
+	first []uint32 // place of each row's first block
+	rows  uint32
+	place []uint32         // the result
+	tails map[int32]uint32 // where sessions use the block at hand first as one that is not full
+}
+
+// newNumbering keeps uses of blocks in memory (dir ""), or in files in dir.
+func newNumbering(f *facts, dir string, blocks int64) *numbering {
+	budget := bucketBudget
+	if dir == "" {
+		budget = math.MaxInt
 	}
-	r := resolver{facts: f, place: make([]uint32, f.total)}
-	parts := uint64(f.total/partBlocks + 1)
-	var uses []block
-	for part := range parts {
-		uses = uses[:0]
-		place := uint32(0)
-		for i := range f.at {
-			for b, id := range ids(i) {
-				if parts == 1 || rng.Hash(uint64(id))%parts == part {
-					uses = append(uses, block{id: id, row: int32(i), at: int32(b), place: place})
-				}
-				place++
-			}
+	return &numbering{facts: f, uses: spill.NewBuckets(dir, blocks, budget)}
+}
+
+func (n *numbering) add(ids []int64) error {
+	for b, id := range ids {
+		if err := n.uses.Add(spill.Entry{Key: uint64(id), Row: n.rows, Pos: uint32(b)}); err != nil {
+			return err
 		}
-		r.resolve(uses)
 	}
-	return &freshIDs{span: f.total, place: r.place}, nil
-}
-
-func tooManyBlocks(n int64) error {
-	return fault.Mark(fmt.Errorf("%d hash ids are more than %d", n, uint64(maxBlocks)), fault.Usage, "cut the trace with --window")
-}
-
-// placeCopies sets where the new ids of so many copies begin: above the greatest id, or, where keyed ids fill the
-// whole range, in a gap between them. each visits every id of the source.
-func (f *freshIDs) placeCopies(top int64, copies int32, each func(visit func(id int64))) error {
-	n := f.span * int64(copies)
-	if top < math.MaxInt64-n {
-		f.base = top + 1
-		return nil
-	}
-	gaps := newGaps()
-	each(gaps.mark)
-	base, ok := gaps.find(n)
-	if !ok {
-		return fault.Mark(fmt.Errorf("%d new hash ids have no room between those of the trace", n), fault.Data, "")
-	}
-	f.base = base
+	n.rows++
 	return nil
+}
+
+func (n *numbering) close() { n.uses.Close() }
+
+// finish places the new ids of so many copies.
+func (n *numbering) finish(ctx context.Context, copies int32) (*freshIDs, error) {
+	if n.total > maxBlocks {
+		return nil, fault.Mark(fmt.Errorf("%d hash ids are more than %d", n.total, uint64(maxBlocks)), fault.Usage, "cut the trace with --window")
+	}
+	if err := n.uses.Seal(); err != nil {
+		return nil, err
+	}
+	n.first, n.place, n.tails = make([]uint32, len(n.at)), make([]uint32, n.total), map[int32]uint32{}
+	at := uint32(0)
+	for i, b := range n.blocks {
+		n.first[i] = at
+		at += uint32(b)
+	}
+	fresh := &freshIDs{span: n.total, place: n.place}
+	room := gaps{}
+	crowded := n.top >= math.MaxInt64-n.total*int64(copies)
+	if crowded {
+		room = newGaps()
+	}
+	err := n.uses.Each(ctx, func(group []spill.Entry) error {
+		n.resolve(group)
+		if crowded {
+			room.mark(int64(group[0].Key))
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	fresh.base = n.top + 1
+	if crowded {
+		fresh.base, err = room.find(n.total * int64(copies))
+	}
+	return fresh, err
+}
+
+// resolve takes all uses of one id, in order.
+func (n *numbering) resolve(uses []spill.Entry) {
+	first := n.placeOf(uses[0])
+	shared := false
+	for _, u := range uses[1:] {
+		shared = shared || n.of[u.Row] != n.of[uses[0].Row]
+	}
+	for _, u := range uses {
+		switch {
+		case !shared:
+			n.place[n.placeOf(u)] = first
+		case n.full(u):
+			n.place[n.placeOf(u)] = keep
+		default:
+			at, seen := n.tails[n.of[u.Row]]
+			if !seen {
+				at = n.placeOf(u)
+				n.tails[n.of[u.Row]] = at
+			}
+			n.place[n.placeOf(u)] = at
+		}
+	}
+	clear(n.tails)
+}
+
+// placeOf is where in the trace a block is.
+func (n *numbering) placeOf(u spill.Entry) uint32 { return n.first[u.Row] + u.Pos }
+
+// full tells whether a block holds as many tokens as fit. Of a row, only the last block may hold fewer.
+func (n *numbering) full(u spill.Entry) bool {
+	return int64(u.Pos+1)*int64(n.blockSize) <= int64(n.in[u.Row])
 }
 
 // gaps marks which of 2^27 equal parts of the 63-bit range hold an id: a hundred million random ids leave half
@@ -182,7 +150,7 @@ type gaps struct{ used []uint64 }
 
 const gapBits = 36
 
-func newGaps() *gaps { return &gaps{used: make([]uint64, 1<<(63-gapBits-6))} }
+func newGaps() gaps { return gaps{used: make([]uint64, 1<<(63-gapBits-6))} }
 
 func (g *gaps) mark(id int64) {
 	if id >= 0 {
@@ -191,8 +159,8 @@ func (g *gaps) mark(id int64) {
 	}
 }
 
-// find returns the begin of the first n free ids in whole parts.
-func (g *gaps) find(n int64) (base int64, ok bool) {
+// find returns the begin of n free ids, in whole parts.
+func (g *gaps) find(n int64) (base int64, err error) {
 	need, run := (n-1)>>gapBits+1, int64(0)
 	for part := range int64(len(g.used)) * 64 {
 		if g.used[part/64]&(1<<(part%64)) != 0 {
@@ -200,8 +168,8 @@ func (g *gaps) find(n int64) (base int64, ok bool) {
 			continue
 		}
 		if run++; run == need {
-			return (part - run + 1) << gapBits, true
+			return (part - run + 1) << gapBits, nil
 		}
 	}
-	return 0, false
+	return 0, fault.Mark(fmt.Errorf("%d new hash ids have no room between those of the trace", n), fault.Data, "")
 }

@@ -82,7 +82,7 @@ func resample(ctx context.Context, t *trace.Trace, f *facts, o Options, scale fl
 	out.Meta.Lines = nil // SourceRow says where a row comes from
 	e := newEmitter(f, d.copies, d.move)
 	if d.mostCopies() > 1 {
-		if e.fresh, err = numberInMemory(t, f, d.mostCopies()-1); err != nil {
+		if e.fresh, err = numberInMemory(ctx, t, f, d.mostCopies()-1); err != nil {
 			return nil, err
 		}
 	}
@@ -111,16 +111,12 @@ func resample(ctx context.Context, t *trace.Trace, f *facts, o Options, scale fl
 	return &Result{Trace: out, Notes: d.notes}, nil
 }
 
-func numberInMemory(t *trace.Trace, f *facts, copies int32) (*freshIDs, error) {
-	fresh, err := numberBlocks(f, func(i int) []int64 { return t.Rows[i].HashIDs })
-	if err != nil {
-		return nil, err
-	}
-	return fresh, fresh.placeCopies(f.top, copies, func(visit func(int64)) {
-		for i := range t.Rows {
-			for _, id := range t.Rows[i].HashIDs {
-				visit(id)
-			}
+func numberInMemory(ctx context.Context, t *trace.Trace, f *facts, copies int32) (*freshIDs, error) {
+	n := newNumbering(f, "", f.total)
+	for i := range t.Rows {
+		if err := n.add(t.Rows[i].HashIDs); err != nil {
+			return nil, err
 		}
-	})
+	}
+	return n.finish(ctx, copies)
 }
