@@ -18,7 +18,9 @@ type emitter struct {
 	fresh  *freshIDs // nil = no copy needs one
 	mark   string    // between the name of a session and the number of the copy
 	reuse  bool      // rows are read out at once: their ids may lie in one buffer
-	out    func(r *schemas.TraceRow, source int64, q int32) error
+	// unordered gives rows out as they are read, copy by copy; they are put in order elsewhere.
+	unordered bool
+	out       func(r *schemas.TraceRow, source int64, q int32) error
 
 	originals fifo     // copies 0: they come in order
 	later     copyHeap // the others
@@ -30,10 +32,12 @@ type emitter struct {
 
 // held is a row of the source some of whose copies are not yet given out.
 type held struct {
-	row   schemas.TraceRow
-	ids   []int64 // room for the row's ids
-	first int64   // place of its first block
-	refs  int
+	row    schemas.TraceRow
+	ids    []int64 // room for the row's ids, output length and parent
+	output int32
+	parent int64
+	first  int64 // place of its first block
+	refs   int
 }
 
 // due is one row of the result: where it comes from and when it is sent.
@@ -83,6 +87,14 @@ func (e *emitter) row(i int32, h *held) error {
 	n := int32(e.copies[j])
 	if h.refs = int(n); n == 0 {
 		e.free = append(e.free, h)
+		return nil
+	}
+	if e.unordered {
+		for q := range n {
+			if err := e.give(&due{at: e.at[i] + e.move.shift(j, q), row: i, q: q, payload: h}); err != nil {
+				return err
+			}
+		}
 		return nil
 	}
 	e.originals.push(due{at: e.at[i], row: i, payload: h})

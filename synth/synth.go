@@ -203,19 +203,35 @@ func (o Options) verdict(name string, res *Result) error {
 	return fault.Mark(err, fault.Failure, "another seed may draw a better sample; --allow-distorted goes on all the same")
 }
 
+var errNoRows = errors.New("the trace has no rows")
+
 func checkRows(t *trace.Trace) error {
 	if len(t.Rows) == 0 {
-		return errors.New("the trace has no rows")
+		return errNoRows
 	}
+	c := checker{}
 	for i := range t.Rows {
-		if t.Rows[i].ScheduledUs < 0 {
-			return fmt.Errorf("row %d is scheduled before the zero of the schedule", i)
-		}
-		if i > 0 && t.Rows[i].ScheduledUs < t.Rows[i-1].ScheduledUs {
-			return fmt.Errorf("row %d is scheduled before row %d", i, i-1)
+		if err := c.row(&t.Rows[i]); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// checker holds rows to the order of a schedule.
+type checker struct{ n, last int64 }
+
+func (c *checker) row(r *schemas.TraceRow) error {
+	var err error
+	switch {
+	case r.ScheduledUs < 0:
+		err = fmt.Errorf("row %d is scheduled before the zero of the schedule", c.n)
+	case r.ScheduledUs < c.last:
+		err = fmt.Errorf("row %d is scheduled before row %d", c.n, c.n-1)
+	}
+	c.last = r.ScheduledUs
+	c.n++
+	return fault.Mark(err, fault.Data, "")
 }
 
 func brokenOf(all []schemas.Invariant) (names []string) {
