@@ -6,9 +6,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"text/tabwriter"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -19,80 +19,68 @@ import (
 	"tailgate/trace"
 )
 
-// scaleFlags are the flags of everything that rescales.
-type scaleFlags struct {
-	scale          string
-	mode           string
-	jitter         time.Duration
-	allowDistorted bool
-}
-
-func (f *scaleFlags) add(cmd *cobra.Command) {
-	fl := cmd.Flags()
-	fl.StringVar(&f.scale, "scale", "1x", "times the rate: 1.5x, 1.5 or 150%")
-	fl.StringVar(&f.mode, "mode", synth.ModeSession, `how to scale:
-session  copies or drops whole sessions at constant duration; keeps payloads at their time of day, think times and prefix sharing
-warp     compresses time; keeps order and gaps' shape, shortens overload periods and think times (optimistic)
-`)
-	fl.DurationVar(&f.jitter, "jitter", 0, "how far copies of a session are shifted in mode session (default 5s)")
-	fl.BoolVar(&f.allowDistorted, "allow-distorted", false, "go on when an invariant of the rescale is broken")
-}
-
-func (f *scaleFlags) options(seed uint64) (synth.Options, error) {
-	scale, err := synth.ParseScale(f.scale)
-	o := synth.Options{Scale: scale, Mode: f.mode, Jitter: f.jitter, Seed: seed, AllowDistorted: f.allowDistorted}
-	if err == nil {
-		err = o.Validate()
-	}
-	return o, allFaults(err)
+// rescaleFlags are the flags of `tailgate rescale`.
+type rescaleFlags struct {
+	reshapeFlags
+	tf      traceFlags
+	to, out string
 }
 
 func (a *app) rescaleCommand() *cobra.Command {
-	var tf traceFlags
-	var sf scaleFlags
-	var to, out string
+	var f rescaleFlags
 	cmd := &cobra.Command{
 		Use:   "rescale TRACE --scale 1.5x -o OUT",
 		Short: "Make a trace of 1.5 times the users, at constant duration",
-		Long: `Rescales a trace and measures what the rescale kept; a broken invariant fails the run.
-At scale 1 with no other option and the same format the input bytes are copied.
+		Long: `Takes a trace or a part of it, rescales it and measures what the rescale kept; a broken invariant fails the run.
+What was measured before and after is in OUT.manifest.json. At scale 1 with no other option and the same format the
+input bytes are copied.
 
 Exit codes: 0 done; 1 an invariant is broken; 2 wrong usage; 6 broken rows or a broken file.`,
 		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o, err := sf.options(tf.seed)
-			if out == "" {
-				err = errors.Join(err, errors.New("-o is missing"))
-			}
-			if err := allFaults(err); err != nil {
-				return err
-			}
-			t, err := a.loadChecked(cmd.Context(), args[0], &tf)
-			if err != nil {
-				return err
-			}
-			format := formatOf(out, to)
-			if o.Scale == 1 && t.Meta.Format == format && args[0] != "-" && out != "-" && sameEnding(args[0], out) {
-				return copyFile(args[0], out)
-			}
-			res, err := synth.Rescale(cmd.Context(), t, o)
-			if res != nil && !a.quiet { // also beside an error: it shows what is broken
-				writeRescale(a.stderr, t, res)
-			}
-			if err != nil {
-				return err
-			}
-			if err := a.writeTrace(res.Trace, out, format, version.String()); err != nil || out == "-" {
-				return err
-			}
-			return rescaleManifest(cmd, t, res, tf.seed, out)
-		},
+		RunE: func(cmd *cobra.Command, args []string) error { return a.rescale(cmd, args[0], &f) },
 	}
-	tf.add(cmd)
-	sf.add(cmd)
-	cmd.Flags().StringVar(&to, "to", "", "format of the output: mooncake, parquet (default: by the name's ending)")
-	cmd.Flags().StringVarP(&out, "output", "o", "", "file to write, - for stdout; .gz and .zst compress")
+	f.tf.add(cmd)
+	f.add(cmd)
+	cmd.Flags().StringVar(&f.to, "to", "", "format of the output: "+strings.Join(trace.Written(), ", ")+" (default: by the name's ending)")
+	cmd.Flags().StringVarP(&f.out, "output", "o", "", "file to write, - for stdout; .gz and .zst compress")
 	return cmd
+}
+
+func (a *app) rescale(cmd *cobra.Command, path string, f *rescaleFlags) error {
+	err := f.validate(f.tf.seed)
+	if f.out == "" {
+		err = errors.Join(err, errors.New("-o is missing"))
+	}
+	if err := allFaults(err); err != nil {
+		return err
+	}
+	t, err := a.loadChecked(cmd.Context(), path, &f.tf)
+	if err != nil {
+		return err
+	}
+	format := formatOf(f.out, f.to)
+	if f.untouched() && t.Meta.Format == format && path != "-" && f.out != "-" && sameEnding(path, f.out) {
+		return copyFile(path, f.out)
+	}
+	read := len(t.Notes)
+	if t, _, err = a.cut(t, &f.cutFlags, 0, f.tf.seed); err != nil {
+		return err
+	}
+	for _, n := range t.Notes[read:] {
+		a.note("%s: %s", t.Meta.Name, n)
+	}
+	res, err := f.rescaleTrace(cmd.Context(), t, f.tf.seed)
+	if res != nil && !a.quiet { // also beside an error: it shows what is broken
+		writeRescale(a.stderr, t, res)
+	}
+	if err != nil {
+		return err
+	}
+	if err := a.writeTrace(res.Trace, f.out, format, version.String()); err != nil || f.out == "-" {
+		return err
+	}
+	res.Notes = append(append([]string(nil), t.Notes[read:]...), res.Notes...)
+	return rescaleManifest(cmd, t, res, f.tf.seed, f.out)
 }
 
 // rescaleManifest writes OUT.manifest.json: what was made of what, and the invariants before and after.
@@ -102,8 +90,10 @@ func rescaleManifest(cmd *cobra.Command, before *trace.Trace, res *synth.Result,
 		return err
 	}
 	file.Rows = int64(len(res.Trace.Rows))
+	effective := settings(cmd)
+	effective["effective_scale"] = strconv.FormatFloat(res.Scale, 'g', -1, 64)
 	m := &schemas.Manifest{Kind: "trace", Tool: version.String(), Seed: seed, StartedAt: now(), EndedAt: now(),
-		Settings: settings(cmd), Inputs: []schemas.FileDigest{traceDigest(before)}, Files: []schemas.FileDigest{file},
+		Settings: effective, Inputs: []schemas.FileDigest{traceDigest(before)}, Files: []schemas.FileDigest{file},
 		Invariants: res.Invariants, Notes: res.Notes}
 	return m.WriteFile(out + "." + schemas.ManifestName)
 }
