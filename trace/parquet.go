@@ -162,9 +162,9 @@ func digestFile(path string, m *Meta) error {
 	return nil
 }
 
-// footer is the provenance of t as Parquet.
-func (t *Trace) footer(tool string) (map[string]string, error) {
-	m := &t.Meta
+// footer is the provenance of the trace as Parquet.
+func (s *Stream) footer(tool string) (map[string]string, error) {
+	m := &s.Meta
 	f := schemas.Footer{Schema: schemas.TableTrace, Tool: tool, Tokenizer: m.Tokenizer, Epoch: m.Epoch,
 		Seed: strconv.FormatUint(m.Seed, 10)}
 	if m.BlockSize > 0 {
@@ -173,7 +173,7 @@ func (t *Trace) footer(tool string) (map[string]string, error) {
 	if m.SHA256 != "" {
 		f.Inputs = schemas.InputsDigest([]schemas.FileDigest{{SHA256: m.SHA256}})
 	}
-	meta, err := t.sidecarOf(FormatParquet, UnitMicros, tool).encode()
+	meta, err := s.sidecarOf(FormatParquet, UnitMicros, tool).encode()
 	if err != nil {
 		return nil, err
 	}
@@ -182,11 +182,24 @@ func (t *Trace) footer(tool string) (map[string]string, error) {
 	return out, nil
 }
 
-func (t *Trace) writeParquet(w io.Writer, tool string) error {
-	footer, err := t.footer(tool)
+func (s *Stream) writeParquet(ctx context.Context, w io.Writer, tool string) error {
+	footer, err := s.footer(tool)
 	if err != nil {
 		return err
 	}
 	pq := parquetio.NewWriter[schemas.TraceRow](w, footer, 0)
-	return errors.Join(pq.Write(t.Rows), pq.Close())
+	rows := make([]schemas.TraceRow, 0, parquetBatch)
+	var keep rowKeeper
+	err = s.Each(ctx, func(row *schemas.TraceRow) error {
+		if rows = append(rows, keep.clone(row)); len(rows) < cap(rows) {
+			return nil
+		}
+		err := pq.Write(rows)
+		rows = rows[:0]
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return errors.Join(pq.Write(rows), pq.Close())
 }

@@ -20,6 +20,7 @@ type Stream struct {
 	last   int64 // stamp of the last row
 	walk   walkFunc
 	close  func()
+	mem    *Trace // the rows, where they are in memory
 }
 
 // walkFunc visits rows in order, up to the first error. What visit gets is valid until it returns, strings apart.
@@ -36,7 +37,7 @@ func NewStream(m Meta, rows, firstUs, lastUs int64, walk func(ctx context.Contex
 
 // Stream reads the rows of t, which must not change meanwhile.
 func (t *Trace) Stream() *Stream {
-	s := &Stream{Meta: t.Meta, Notes: t.Notes, Unread: t.Unread, rows: int64(len(t.Rows))}
+	s := &Stream{Meta: t.Meta, Notes: t.Notes, Unread: t.Unread, rows: int64(len(t.Rows)), mem: t}
 	s.Meta.Lines = nil
 	if len(t.Rows) > 0 {
 		s.first, s.last = t.Rows[0].ScheduledUs, t.Rows[len(t.Rows)-1].ScheduledUs
@@ -116,6 +117,14 @@ func (s *Stream) Load(ctx context.Context) (*Trace, error) {
 		t.Meta.Lines = lines
 	}
 	return t, nil
+}
+
+// whole is the trace in memory.
+func (s *Stream) whole(ctx context.Context) (*Trace, error) {
+	if s.mem != nil {
+		return s.mem, nil
+	}
+	return s.Load(ctx)
 }
 
 // Close gives up what the stream holds on disk.

@@ -76,7 +76,7 @@ func (a *app) rescale(cmd *cobra.Command, path string, f *rescaleFlags) error {
 	if err != nil {
 		return err
 	}
-	if err := a.writeTrace(res.Trace, f.out, format, version.String()); err != nil || f.out == "-" {
+	if err := a.writeTrace(cmd.Context(), res.Trace, f.out, format, version.String()); err != nil || f.out == "-" {
 		return err
 	}
 	res.Notes = append(append([]string(nil), t.Notes[read:]...), res.Notes...)
