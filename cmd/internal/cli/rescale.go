@@ -24,6 +24,7 @@ type rescaleFlags struct {
 	reshapeFlags
 	tf      traceFlags
 	to, out string
+	stream  bool
 }
 
 func (a *app) rescaleCommand() *cobra.Command {
@@ -43,6 +44,7 @@ Exit codes: 0 done; 1 an invariant is broken; 2 wrong usage; 6 broken rows or a 
 	f.add(cmd)
 	cmd.Flags().StringVar(&f.to, "to", "", "format of the output: "+strings.Join(trace.Written(), ", ")+" (default: by the name's ending)")
 	cmd.Flags().StringVarP(&f.out, "output", "o", "", "file to write, - for stdout; .gz and .zst compress")
+	cmd.Flags().BoolVar(&f.stream, "stream", false, "rescale row by row, in bounded memory, with the same output (default: from 128 MiB of text on)")
 	return cmd
 }
 
@@ -54,61 +56,137 @@ func (a *app) rescale(cmd *cobra.Command, path string, f *rescaleFlags) error {
 	if err := allFaults(err); err != nil {
 		return err
 	}
-	t, err := a.loadChecked(cmd.Context(), path, &f.tf)
+	if f.streams(path) {
+		return a.rescaleStream(cmd, path, f)
+	}
+	ctx := cmd.Context()
+	t, err := a.loadChecked(ctx, path, &f.tf)
 	if err != nil {
 		return err
 	}
 	format := formatOf(f.out, f.to)
-	if f.untouched() && t.Meta.Format == format && path != "-" && f.out != "-" && sameEnding(path, f.out) {
+	if f.copies(path, t.Meta.Format) {
 		return copyFile(path, f.out)
 	}
-	read := len(t.Notes)
+	input, read := traceDigest(t), len(t.Notes)
 	if t, _, err = a.cut(t, &f.cutFlags, 0, f.tf.seed); err != nil {
 		return err
 	}
 	for _, n := range t.Notes[read:] {
 		a.note("%s: %s", t.Meta.Name, n)
 	}
-	res, err := f.rescaleTrace(cmd.Context(), t, f.tf.seed)
-	if res != nil && !a.quiet { // also beside an error: it shows what is broken
-		writeRescale(a.stderr, t, res)
+	res, err := f.rescaleTrace(ctx, t, f.tf.seed)
+	if res != nil { // also beside an error: it shows what is broken
+		a.tellRescale(rateOf(int64(len(t.Rows)), t.LengthUs()), rateOf(int64(len(res.Trace.Rows)), res.Trace.LengthUs()), res.Notes, res.Invariants)
 	}
 	if err != nil {
 		return err
 	}
-	if err := a.writeTrace(cmd.Context(), res.Trace, f.out, format, version.String()); err != nil || f.out == "-" {
+	if err := a.writeTrace(ctx, res.Trace, f.out, format, version.String()); err != nil || f.out == "-" {
 		return err
 	}
-	res.Notes = append(append([]string(nil), t.Notes[read:]...), res.Notes...)
-	return rescaleManifest(cmd, t, res, f.tf.seed, f.out)
+	notes := append(append([]string(nil), t.Notes[read:]...), res.Notes...)
+	return f.manifest(cmd, input, int64(len(res.Trace.Rows)), res.Scale, res.Invariants, notes)
 }
 
-// rescaleManifest writes OUT.manifest.json: what was made of what, and the invariants before and after.
-func rescaleManifest(cmd *cobra.Command, before *trace.Trace, res *synth.Result, seed uint64, out string) error {
-	file, err := schemas.DigestFile(filepath.Dir(out), out)
+// copies tells that the output is the input, byte for byte.
+func (f *rescaleFlags) copies(path, format string) bool {
+	return f.untouched() && format == formatOf(f.out, f.to) && path != "-" && f.out != "-" && sameEnding(path, f.out)
+}
+
+// Files from these sizes on are rescaled row by row.
+const (
+	streamedBytes = 128 << 20
+	streamedZip   = 24 << 20 // compressed
+)
+
+// streams tells whether the trace is rescaled without being in memory. The output is the same.
+func (f *rescaleFlags) streams(path string) bool {
+	if f.cuts() || f.mode == synth.ModeModel || path == "-" {
+		return false
+	}
+	st, err := os.Stat(path)
+	if err != nil {
+		return false
+	}
+	switch filepath.Ext(path) {
+	case ".gz", ".zst", ".parquet":
+		return f.stream || st.Size() >= streamedZip
+	}
+	return f.stream || st.Size() >= streamedBytes
+}
+
+// rescaleStream is rescale for a trace that is read, rescaled and written row by row.
+func (a *app) rescaleStream(cmd *cobra.Command, path string, f *rescaleFlags) error {
+	ctx := cmd.Context()
+	src, err := a.scan(ctx, path, f.tf.options())
 	if err != nil {
 		return err
 	}
-	file.Rows = int64(len(res.Trace.Rows))
+	defer src.Close()
+	if err := checked(ctx, src); err != nil {
+		return err
+	}
+	if f.copies(path, src.Meta.Format) {
+		return copyFile(path, f.out)
+	}
+	o, err := f.scaleFlags.options(f.tf.seed)
+	if err != nil {
+		return err
+	}
+	res, err := synth.RescaleStream(ctx, src, o)
+	if err != nil {
+		return err
+	}
+	defer res.Close()
+	notes := f.rateNote(res.Scale, res.Notes)
+	if f.out == "-" { // nothing is printed of a result that is broken
+		err = res.Out.Each(ctx, func(*schemas.TraceRow) error { return nil })
+	}
+	if err == nil {
+		err = a.writeStream(ctx, res.Out, f.out, formatOf(f.out, f.to), version.String())
+	}
+	if res.Invariants() != nil {
+		a.tellRescale(rateOf(src.Len(), src.LengthUs()), rateOf(res.Out.Len(), res.Out.LengthUs()), notes, res.Invariants())
+	}
+	if err != nil || f.out == "-" {
+		return err
+	}
+	input := schemas.FileDigest{Name: filepath.Base(src.Meta.Name), Bytes: src.Meta.Bytes, SHA256: src.Meta.SHA256, Rows: src.Len()}
+	return f.manifest(cmd, input, res.Out.Len(), res.Scale, res.Invariants(), notes)
+}
+
+// manifest writes OUT.manifest.json: what was made of what, and the invariants before and after.
+func (f *rescaleFlags) manifest(cmd *cobra.Command, input schemas.FileDigest, rows int64, scale float64, invariants []schemas.Invariant, notes []string) error {
+	file, err := schemas.DigestFile(filepath.Dir(f.out), f.out)
+	if err != nil {
+		return err
+	}
+	file.Rows = rows
 	effective := settings(cmd)
-	effective["effective_scale"] = strconv.FormatFloat(res.Scale, 'g', -1, 64)
-	m := &schemas.Manifest{Kind: "trace", Tool: version.String(), Seed: seed, StartedAt: now(), EndedAt: now(),
-		Settings: effective, Inputs: []schemas.FileDigest{traceDigest(before)}, Files: []schemas.FileDigest{file},
-		Invariants: res.Invariants, Notes: res.Notes}
-	return m.WriteFile(out + "." + schemas.ManifestName)
+	effective["effective_scale"] = strconv.FormatFloat(scale, 'g', -1, 64)
+	m := &schemas.Manifest{Kind: "trace", Tool: version.String(), Seed: f.tf.seed, StartedAt: now(), EndedAt: now(),
+		Settings: effective, Inputs: []schemas.FileDigest{input}, Files: []schemas.FileDigest{file}, Invariants: invariants, Notes: notes}
+	return m.WriteFile(f.out + "." + schemas.ManifestName)
 }
 
-// writeRescale says what a rescale did: the rates and the invariants.
-func writeRescale(w io.Writer, before *trace.Trace, res *synth.Result) {
-	seconds := float64(before.LengthUs()) / 1e6
-	if seconds > 0 {
-		fmt.Fprintf(w, "%d rows (%.3g/s) become %d rows (%.3g/s)\n", len(before.Rows), float64(len(before.Rows))/seconds,
-			len(res.Trace.Rows), float64(len(res.Trace.Rows))/(float64(res.Trace.LengthUs())/1e6))
+// rateOf says how many rows there are, and how many in a second.
+func rateOf(rows, lengthUs int64) string {
+	if lengthUs <= 0 {
+		return fmt.Sprintf("%d rows", rows)
 	}
-	for _, n := range res.Notes {
-		fmt.Fprintln(w, n)
+	return fmt.Sprintf("%d rows (%.4g/s)", rows, float64(rows)/(float64(lengthUs)/1e6))
+}
+
+// tellRescale says what a rescale did: the rates, the notes and the invariants.
+func (a *app) tellRescale(before, after string, notes []string, invariants []schemas.Invariant) {
+	a.note("%s become %s", before, after)
+	for _, n := range notes {
+		a.note("%s", n)
 	}
-	writeInvariants(w, res.Invariants)
+	if !a.quiet {
+		writeInvariants(a.stderr, invariants)
+	}
 }
 
 func writeInvariants(w io.Writer, invariants []schemas.Invariant) {

@@ -169,8 +169,16 @@ func (f *scaleFlags) rescaleTrace(ctx context.Context, t *trace.Trace, seed uint
 		return nil, err
 	}
 	res, err := synth.Rescale(ctx, t, o)
-	if err == nil && f.targetRate != 0 {
-		res.Notes = append(res.Notes, fmt.Sprintf("%.6g/s is %.6g times the rate of the trace", float64(f.targetRate), res.Scale))
+	if res != nil {
+		res.Notes = f.rateNote(res.Scale, res.Notes)
 	}
 	return res, err
+}
+
+// rateNote adds what scale the target rate is.
+func (f *scaleFlags) rateNote(scale float64, notes []string) []string {
+	if f.targetRate == 0 {
+		return notes
+	}
+	return append(notes, fmt.Sprintf("%.6g/s is %.6g times the rate of the trace", float64(f.targetRate), scale))
 }
