@@ -146,7 +146,11 @@ func (m *measure) shape60() []schemas.Invariant {
 	if n < 2 || slices.Min(before) == slices.Max(before) || slices.Min(after) == slices.Max(after) {
 		return nil
 	}
-	return []schemas.Invariant{m.unlessSmall(atLeast("shape60", 1, stat.Correlation(before, after, nil), shapeLimit(m.scale)))}
+	v := atLeast("shape60", 1, stat.Correlation(before, after, nil), shapeLimit(m.scale))
+	if mean, variance := stat.MeanVariance(before, nil); variance < mean {
+		return []schemas.Invariant{reported(v, "not judged: steadier than a Poisson process")}
+	}
+	return []schemas.Invariant{m.unlessSmall(v)}
 }
 
 func padded(x []float64, n int) []float64 {
