@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
 
 	"tailgate/internal/fault"
-	"tailgate/internal/spill"
 )
 
 // keep marks a block of a copy that keeps its id.
@@ -39,121 +41,166 @@ func (f *freshIDs) of(out, ids []int64, at int64, q int32) []int64 {
 // maxBlocks bounds the blocks of a trace, which places number.
 const maxBlocks = math.MaxUint32 - 1
 
-// bucketBudget is how much memory the uses of blocks take before they go to files, in bytes.
-const bucketBudget = 64 << 20
-
 // numbering finds the blocks that sessions share: it takes every block of every row, in order, and then brings the
 // uses of each id together.
 type numbering struct {
 	*facts
-	uses  *spill.Buckets
+	uses  uses
 	first []uint32 // place of each row's first block
-	rows  uint32
-	place []uint32         // the result
-	tails map[int32]uint32 // where sessions use the block at hand first as one that is not full
+	rows  int32
+	place []uint32 // the result
 }
 
-// newNumbering keeps uses of blocks in memory (dir ""), or in files in dir.
-func newNumbering(f *facts, dir string, blocks int64) *numbering {
-	budget := bucketBudget
-	if dir == "" {
-		budget = math.MaxInt
-	}
-	return &numbering{facts: f, uses: spill.NewBuckets(dir, blocks, budget)}
+// newNumbering keeps uses of blocks in memory (dir ""), or in a file in dir.
+func newNumbering(f *facts, dir string) *numbering {
+	return &numbering{facts: f, uses: uses{dir: dir}}
 }
 
 func (n *numbering) add(ids []int64) error {
-	for b, id := range ids {
-		if err := n.uses.Add(spill.Entry{Key: uint64(id), Row: n.rows, Pos: uint32(b)}); err != nil {
-			return err
-		}
-	}
 	n.rows++
-	return nil
+	return n.uses.add(n.rows-1, ids)
 }
 
-func (n *numbering) close() { n.uses.Close() }
+func (n *numbering) close() { n.uses.close() }
 
 // finish places the new ids of so many copies.
-func (n *numbering) finish(ctx context.Context, copies int32) (*freshIDs, error) {
+func (n *numbering) finish(ctx context.Context, copies int32, threads int) (*freshIDs, error) {
 	if n.total > maxBlocks {
 		return nil, fault.Mark(fmt.Errorf("%d hash ids are more than %d", n.total, uint64(maxBlocks)), fault.Usage, "cut the trace with --window")
 	}
-	if err := n.uses.Seal(); err != nil {
-		return nil, err
-	}
-	n.first, n.place, n.tails = make([]uint32, len(n.at)), make([]uint32, n.total), map[int32]uint32{}
+	n.first, n.place = make([]uint32, len(n.at)), make([]uint32, n.total)
 	at := uint32(0)
 	for i, b := range n.blocks {
 		n.first[i] = at
 		at += uint32(b)
 	}
-	fresh := &freshIDs{span: n.total, place: n.place}
-	room := gaps{}
-	crowded := n.top >= math.MaxInt64-n.total*int64(copies)
-	if crowded {
+	wanted := n.total * int64(copies)
+	var room *gaps
+	if n.top >= math.MaxInt64-wanted {
 		room = newGaps()
 	}
-	err := n.uses.Each(ctx, func(group []spill.Entry) error {
-		n.resolve(group)
-		if crowded {
-			room.mark(int64(group[0].Key))
-		}
-		return nil
-	})
-	if err != nil {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(max(threads, 1))
+	for part := range usesParts {
+		g.Go(func() error {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			r := resolver{numbering: n, room: room, tails: map[tail]uint32{}}
+			return r.resolve(part)
+		})
+	}
+	if err := g.Wait(); err != nil {
 		return nil, err
 	}
-	fresh.base = n.top + 1
-	if crowded {
-		fresh.base, err = room.find(n.total * int64(copies))
+	fresh := &freshIDs{base: n.top + 1, span: n.total, place: n.place}
+	var err error
+	if room != nil {
+		fresh.base, err = room.find(wanted)
 	}
 	return fresh, err
 }
 
-// resolve takes all uses of one id, in order.
-func (n *numbering) resolve(uses []spill.Entry) {
-	first := n.placeOf(uses[0])
-	shared := false
-	for _, u := range uses[1:] {
-		shared = shared || n.of[u.Row] != n.of[uses[0].Row]
+// resolver tells which blocks of one part of the ids are shared.
+type resolver struct {
+	*numbering
+	room  *gaps
+	slots []holder // open addressing, by id
+	tails map[tail]uint32
+}
+
+// holder is who uses a block: one session, or more.
+type holder struct {
+	id      int64
+	first   uint32 // place of its first use
+	session int32
+	state   int8
+}
+
+const (
+	private = iota + 1
+	shared
+)
+
+// tail is a shared block that is not full, in one session.
+type tail struct {
+	id      int64
+	session int32
+}
+
+func (r *resolver) resolve(part int) error {
+	uses, err := r.uses.load(part)
+	if err != nil {
+		return err
 	}
-	for _, u := range uses {
-		switch {
-		case !shared:
-			n.place[n.placeOf(u)] = first
-		case n.full(u):
-			n.place[n.placeOf(u)] = keep
-		default:
-			at, seen := n.tails[n.of[u.Row]]
-			if !seen {
-				at = n.placeOf(u)
-				n.tails[n.of[u.Row]] = at
-			}
-			n.place[n.placeOf(u)] = at
+	size := 16
+	for size < 2*len(uses) {
+		size *= 2
+	}
+	r.slots = make([]holder, size)
+	for i := range uses {
+		u := &uses[i]
+		h := r.slot(u.id)
+		switch session := r.of[u.row]; {
+		case h.state == 0:
+			*h = holder{id: u.id, first: r.placeOf(u), session: session, state: private}
+			r.room.mark(u.id)
+		case h.session != session:
+			h.state = shared
 		}
 	}
-	clear(n.tails)
+	for i := range uses {
+		u := &uses[i]
+		at := r.placeOf(u)
+		switch h := r.slot(u.id); {
+		case h.state == private:
+			r.place[at] = h.first
+		case r.full(u):
+			r.place[at] = keep
+		default:
+			key := tail{u.id, r.of[u.row]}
+			if _, seen := r.tails[key]; !seen {
+				r.tails[key] = at
+			}
+			r.place[at] = r.tails[key]
+		}
+	}
+	return nil
+}
+
+func (r *resolver) slot(id int64) *holder {
+	for i := usesHash(id); ; i++ {
+		h := &r.slots[i&uint64(len(r.slots)-1)]
+		if h.state == 0 || h.id == id {
+			return h
+		}
+	}
 }
 
 // placeOf is where in the trace a block is.
-func (n *numbering) placeOf(u spill.Entry) uint32 { return n.first[u.Row] + u.Pos }
+func (n *numbering) placeOf(u *use) uint32 { return n.first[u.row] + u.pos }
 
 // full tells whether a block holds as many tokens as fit. Of a row, only the last block may hold fewer.
-func (n *numbering) full(u spill.Entry) bool {
-	return int64(u.Pos+1)*int64(n.blockSize) <= int64(n.in[u.Row])
+func (n *numbering) full(u *use) bool {
+	return int64(u.pos+1)*int64(n.blockSize) <= int64(n.in[u.row])
 }
 
 // gaps marks which of 2^27 equal parts of the 63-bit range hold an id: a hundred million random ids leave half
 // of them free, a billion one in two thousand, each 2^36 wide.
-type gaps struct{ used []uint64 }
+type gaps struct {
+	mu   sync.Mutex
+	used []uint64
+}
 
 const gapBits = 36
 
-func newGaps() gaps { return gaps{used: make([]uint64, 1<<(63-gapBits-6))} }
+func newGaps() *gaps { return &gaps{used: make([]uint64, 1<<(63-gapBits-6))} }
 
+// mark takes an id; a nil receiver takes none.
 func (g *gaps) mark(id int64) {
-	if id >= 0 {
+	if g != nil && id >= 0 {
+		g.mu.Lock()
+		defer g.mu.Unlock()
 		part := uint64(id) >> gapBits
 		g.used[part/64] |= 1 << (part % 64)
 	}

@@ -154,7 +154,7 @@ func (w *windows) idc() (idc float64, n int64) {
 }
 
 // sampleBlocks is the most blocks that are looked at one by one, on average.
-const sampleBlocks = 1 << 21
+const sampleBlocks = 1 << 20
 
 // blockSample holds the blocks of a trace, or of a large one those whose id hashes to zero in the low shift
 // bits: spatial sampling (SHARDS: Waldspurger, Park, Garthwaite, Ahmad 2015), which keeps all uses of a block or

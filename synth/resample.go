@@ -82,7 +82,7 @@ func resample(ctx context.Context, t *trace.Trace, f *facts, o Options, scale fl
 	out.Meta.Lines = nil // SourceRow says where a row comes from
 	e := newEmitter(f, d.copies, d.move)
 	if d.mostCopies() > 1 {
-		if e.fresh, err = numberInMemory(ctx, t, f, d.mostCopies()-1); err != nil {
+		if e.fresh, err = numberInMemory(ctx, t, f, d.mostCopies()-1, o.threads()); err != nil {
 			return nil, err
 		}
 	}
@@ -111,12 +111,12 @@ func resample(ctx context.Context, t *trace.Trace, f *facts, o Options, scale fl
 	return &Result{Trace: out, Notes: d.notes}, nil
 }
 
-func numberInMemory(ctx context.Context, t *trace.Trace, f *facts, copies int32) (*freshIDs, error) {
-	n := newNumbering(f, "", f.total)
+func numberInMemory(ctx context.Context, t *trace.Trace, f *facts, copies int32, threads int) (*freshIDs, error) {
+	n := newNumbering(f, "")
 	for i := range t.Rows {
 		if err := n.add(t.Rows[i].HashIDs); err != nil {
 			return nil, err
 		}
 	}
-	return n.finish(ctx, copies)
+	return n.finish(ctx, copies, threads)
 }

@@ -101,8 +101,7 @@ type pass struct {
 func (p *pass) survey(ctx context.Context) error {
 	g := &grouper{facts: p.f}
 	if p.scale > 1 && p.o.Mode != ModeWarp {
-		// How many ids there are is not known yet: enough parts for 16 a row.
-		p.uses = newNumbering(p.f, os.TempDir(), 16*p.src.Len())
+		p.uses = newNumbering(p.f, os.TempDir())
 		defer p.uses.close()
 	}
 	check := checker{}
@@ -139,7 +138,7 @@ func (p *pass) survey(ctx context.Context) error {
 	}
 	p.f.needed = nil
 	if p.uses != nil && p.d.mostCopies() > 1 {
-		p.fresh, err = p.uses.finish(ctx, p.d.mostCopies()-1)
+		p.fresh, err = p.uses.finish(ctx, p.d.mostCopies()-1, p.o.threads())
 	}
 	return err
 }
