@@ -94,7 +94,7 @@ func (e *exchange) try(a, b int32) {
 func (e *exchange) move(j int32, by int32) {
 	for _, i := range e.s.rows(j) {
 		e.s.addRow(&e.got.sums, i, int64(by))
-		m := e.s.minute[i]
+		m := e.s.load[i].minute
 		y := int64(e.got.minutes[m])
 		e.yy += int64(by) * (2*y + int64(by))
 		e.xy += int64(by) * int64(e.s.source.minutes[m])

@@ -33,6 +33,14 @@ type tally struct {
 	ranks   []int32 // rows per different input length
 }
 
+// load is what one row adds to a tally, side by side for the sake of the processor's cache.
+type load struct {
+	in, out, blocks int32
+	minute          int32 // of the row's next copy
+	rank            int32 // of its input length among the different ones
+	needed          [len(probeParts)]uint16
+}
+
 // scorer tells how far a selection is from s.scale times the source, from counts alone.
 type scorer struct {
 	*facts
@@ -40,16 +48,21 @@ type scorer struct {
 	far    bool // copies do not keep the shape of the day
 	source tally
 	base   tally        // of the ⌊f⌋ copies that every session gets
-	minute []int32      // of each row's next copy
-	rank   []int32      // of each row's input length among the different ones
+	load   []load       // what each row adds
 	hits   int64        // blocks that a counted hit stands for
 	sample *blockSample // of the source; nil = no blocks
 }
 
 func newScorer(f *facts, scale float64, move mover, sample *blockSample) *scorer {
-	s := &scorer{facts: f, scale: scale, far: move.far, minute: make([]int32, len(f.at)), hits: 1 << sample.shift}
+	s := &scorer{facts: f, scale: scale, far: move.far, load: make([]load, len(f.at)), hits: 1 << sample.shift}
 	if f.needed != nil {
 		s.sample = sample
+	}
+	for i := range s.load {
+		s.load[i] = load{in: f.in[i], out: max(f.out[i], 0), blocks: f.blocks[i]}
+		if f.needed != nil {
+			s.load[i].needed = f.needed[i]
+		}
 	}
 	minutes := int(f.lengthUs/minuteUs) + 1
 	s.source = tally{rows: int64(len(f.at)), minutes: make([]int32, minutes), ranks: s.rankInputs()}
@@ -66,7 +79,7 @@ func newScorer(f *facts, scale float64, move mover, sample *blockSample) *scorer
 			for _, d := range shifts[:whole] {
 				s.base.minutes[(f.at[i]+d)/minuteUs]++
 			}
-			s.minute[i] = int32((f.at[i] + shifts[whole]) / minuteUs)
+			s.load[i].minute = int32((f.at[i] + shifts[whole]) / minuteUs)
 		}
 	}
 	s.base.rows = int64(whole) * s.source.rows
@@ -81,13 +94,12 @@ func newScorer(f *facts, scale float64, move mover, sample *blockSample) *scorer
 
 // addRow adds a row to sums, or with by = -1 takes it away.
 func (s *scorer) addRow(to *sums, i int32, by int64) {
-	to[sumIn] += by * int64(s.in[i])
-	to[sumOut] += by * int64(max(s.out[i], 0))
-	to[sumBlocks] += by * int64(s.blocks[i])
-	if s.needed != nil {
-		for k, h := range s.needed[i] {
-			to[sumHits+k] += by * s.hits * int64(h)
-		}
+	l := &s.load[i]
+	to[sumIn] += by * int64(l.in)
+	to[sumOut] += by * int64(l.out)
+	to[sumBlocks] += by * int64(l.blocks)
+	for k, h := range l.needed {
+		to[sumHits+k] += by * s.hits * int64(h)
 	}
 }
 
@@ -96,10 +108,10 @@ func (s *scorer) rankInputs() (counts []int32) {
 	distinct := slices.Clone(s.in)
 	slices.Sort(distinct)
 	distinct = slices.Compact(distinct)
-	s.rank, counts = make([]int32, len(s.in)), make([]int32, len(distinct))
+	counts = make([]int32, len(distinct))
 	for i, tokens := range s.in {
 		k, _ := slices.BinarySearchFunc(distinct, tokens, cmp.Compare[int32])
-		s.rank[i] = int32(k)
+		s.load[i].rank = int32(k)
 		counts[k]++
 	}
 	return counts
@@ -115,8 +127,8 @@ func (s *scorer) tally(sel selection) *tally {
 		for _, i := range s.rows(int32(j)) {
 			got.rows++
 			s.addRow(&got.sums, i, 1)
-			got.minutes[s.minute[i]]++
-			got.ranks[s.rank[i]]++
+			got.minutes[s.load[i].minute]++
+			got.ranks[s.load[i].rank]++
 		}
 	}
 	return got

@@ -148,12 +148,15 @@ func (s *Streamed) stream(p *pass, meta trace.Meta, rows, first, last int64, wal
 	return trace.NewStream(meta, rows, first, last, func(ctx context.Context, visit func(*schemas.TraceRow) error) error {
 		measuring := false
 		s.measured.Do(func() { measuring = true })
-		err := walk(ctx, func(r *schemas.TraceRow, source int64, q int32) error {
-			if measuring {
-				p.m.see(r, source, q)
-			}
-			return visit(r)
+		made := ahead(func(ctx context.Context, visit visitFunc) error {
+			return walk(ctx, func(r *schemas.TraceRow, source int64, q int32) error {
+				if measuring {
+					p.m.see(r, source, q)
+				}
+				return visit(r, source, q)
+			})
 		})
+		err := made(ctx, func(r *schemas.TraceRow, _ int64, _ int32) error { return visit(r) })
 		if err != nil || !measuring {
 			return err
 		}
