@@ -165,7 +165,8 @@ func (g *gauge) arrival(row *schemas.TraceRow) {
 	g.before = row.ScheduledUs
 }
 
-// reuse measures an infinite prefix cache: of each row, the leading blocks that an earlier row had.
+// reuse measures an infinite prefix cache: of each row, the leading blocks that an earlier row had. Damaged rows take
+// their place in it and are not counted.
 func (g *gauge) reuse(row *schemas.TraceRow) {
 	if row.HashIDs == nil {
 		return
@@ -177,6 +178,9 @@ func (g *gauge) reuse(row *schemas.TraceRow) {
 		} else {
 			missed = true
 		}
+	}
+	if row.Damaged {
+		return
 	}
 	g.hits, g.total = g.hits+int64(hit), g.total+int64(len(row.HashIDs))
 	g.hitTokens += min(int64(hit)*int64(g.info.BlockSize), int64(row.InputTokens))
@@ -281,7 +285,11 @@ func (i Info) WriteText(w io.Writer) error {
 	if i.StartedAt != nil {
 		line("started at", "%s", i.StartedAt.Format(time.RFC3339Nano))
 	}
-	line("rows", "%d, %d failed, %d without output length", i.Rows, i.Failed, i.UnknownOutput)
+	damaged := ""
+	if i.Damaged > 0 {
+		damaged = fmt.Sprintf(", %d with a prompt that was cut or redacted in the log", i.Damaged)
+	}
+	line("rows", "%d, %d failed, %d without output length%s", i.Rows, i.Failed, i.UnknownOutput, damaged)
 	line("span", "%v of %v, %s requests/s, IAT CV %s", micros(i.SpanUs), micros(i.LengthUs), figure(i.Rate), figure(i.IATCV))
 	line("stamps", "%d distinct, at most %d rows at one", i.DistinctStamps, i.MaxTied)
 	if i.QuantumUs > 0 {

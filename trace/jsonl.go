@@ -104,10 +104,11 @@ func (b *rowBuilder) add(line int64) error {
 	}
 	if b.has[keyStream] {
 		row.Stream = &notStreamed
-		if b.stream {
+		if b.flag[keyStream] {
 			row.Stream = &streamed
 		}
 	}
+	row.Damaged = b.has[keyDamaged] && b.flag[keyDamaged]
 	if b.has[keySource] {
 		row.SourceRow = b.num[keySource]
 	}

@@ -89,8 +89,11 @@ func parquetRows(ctx context.Context, path, name string, to taker) (*sidecar, er
 		if errors.Is(err, io.EOF) {
 			return side, nil
 		}
-		if err = errors.Join(err, ctx.Err()); err != nil {
-			return nil, broken(err)
+		if ctx.Err() != nil {
+			return nil, fmt.Errorf("reading trace %s: %w", name, ctx.Err())
+		}
+		if err != nil {
+			return nil, fault.Mark(err, fault.Data, "") // it names the file
 		}
 		b := &raw{rows: rows[:n], facts: facts{unitUs: 1, allTold: true}}
 		for i := range b.rows {

@@ -127,7 +127,7 @@ func TestScanOfFilesWithSidecars(t *testing.T) {
 }
 
 func TestScanOfPublicTraces(t *testing.T) {
-	for _, name := range []string{"mooncake-fast25/conversation_trace.jsonl", "mooncake-fast25/toolagent_trace.jsonl",
+	for _, name := range []string{"mooncake-fast25/conversation_trace.jsonl", "mooncake-fast25/synthetic_trace.jsonl",
 		"azure-llm-2023/AzureLLMInferenceTrace_conv.csv", "azure-llm-2023/AzureLLMInferenceTrace_code.csv"} {
 		path := testshared.Path(t, "data/"+name)
 		want, wantErr := trace.Load(t.Context(), path, trace.Options{Seed: 2})

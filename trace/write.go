@@ -183,6 +183,9 @@ func appendRow(b []byte, row *schemas.TraceRow) []byte {
 	if row.Copy != 0 {
 		b = appendInt(b, keyCopy, int64(row.Copy))
 	}
+	if row.Damaged {
+		b = strconv.AppendBool(appendKey(b, keyDamaged), true)
+	}
 	return append(b, '}', '\n')
 }
 
