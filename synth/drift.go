@@ -13,6 +13,8 @@ import (
 type drift struct {
 	minutes map[int64]tilt
 	hours   map[*lengthTable]*driftHour
+	// outputsOnly tells that inputs keep their weights.
+	outputsOnly bool
 }
 
 type tilt struct{ a, b float64 } // of standardised lengths
@@ -40,8 +42,9 @@ const (
 	maxTilt     = 8
 )
 
-// newDrift fits the drift; nil when the means of the minutes move no more than chance moves them.
-func newDrift(m *lengthModel, rate []schemas.ProfileRate) *drift {
+// newDrift fits the drift; nil when the means of the minutes move no more than chance moves them. outputsOnly leaves
+// the inputs as they are: where sessions have later turns, inputs follow from the turns before.
+func newDrift(m *lengthModel, rate []schemas.ProfileRate, outputsOnly bool) *drift {
 	if m.hours == nil {
 		return nil
 	}
@@ -62,10 +65,13 @@ func newDrift(m *lengthModel, rate []schemas.ProfileRate) *drift {
 		h.minutes = append(h.minutes, driftMinute{k: r.BinStartUs / (minuteS * 1_000_000), n: float64(r.Requests - r.Errors), mean: [2]float64{*r.MeanIn, *r.MeanOut}})
 	}
 	keep := keptShare(order)
+	if outputsOnly {
+		keep[0] = 0
+	}
 	if keep == [2]float64{} {
 		return nil
 	}
-	d := &drift{minutes: map[int64]tilt{}, hours: hours}
+	d := &drift{minutes: map[int64]tilt{}, hours: hours, outputsOnly: outputsOnly}
 	for _, h := range order {
 		h.fit(keep, d.minutes)
 	}

@@ -29,6 +29,7 @@ type dialog struct {
 	begun   bool // a turn was drawn, sent or not
 	in, out int32
 	ids     []int64 // of the last prompt
+	common  int     // leading ids that other sessions have too
 	turn    int32   // rows sent
 	parent  int64   // row of the last turn
 }
@@ -190,11 +191,11 @@ func (g *generator) open(src *source) *dialog {
 	}
 	s := &dialog{g: x}
 	if !src.single && x.sessions.turns.tail(1) > 0 {
-		number := src.starts
+		id := shapeID{number: src.starts}
 		if src.shapes != nil {
-			number = src.shapes[number]
+			id = src.shapes[src.starts]
 		}
-		s.times = x.sessions.times(rng.Hash(x.seed, 2), number)
+		s.times = x.sessions.times(rng.Hash(x.seed, 2), id)
 	}
 	src.starts++
 	return s
@@ -234,8 +235,8 @@ func (g *generator) draw(s *dialog, us int64) bool {
 	r, x := g.draws[s.g], s.g
 	p := x.lengths.at(float64(us) / 1e6)
 	if !s.begun {
-		s.in, s.out = p.draw(r, s.times != nil)
-		s.ids = x.prefix.first(s.in, r)
+		s.in, s.out = p.draw(r, s.kind())
+		s.ids, s.common = x.prefix.first(s.in, r)
 		s.begun = true
 		return true
 	}
@@ -243,9 +244,20 @@ func (g *generator) draw(s *dialog, us int64) bool {
 	if !ok {
 		return false
 	}
-	s.ids = x.prefix.later(s.ids, s.in, next[0], x.sessions.carry, r)
+	s.ids = x.prefix.later(s.ids, s.common, s.in, next[0], x.sessions.carry, r)
 	s.in, s.out = next[0], next[1]
 	return true
+}
+
+// kind is what the first turn of the session is.
+func (s *dialog) kind() kind {
+	switch {
+	case s.times == nil:
+		return anyTurn
+	case s.times.turns == 0:
+		return singleTurn
+	}
+	return firstOfMany
 }
 
 // send hands out the row of a session's drawn turn.

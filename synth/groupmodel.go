@@ -106,8 +106,10 @@ func (m *model) fromGroups(groups []*groupTables, total *groupTables) error {
 		if lack := gm.sessions.needs(); lack != "" {
 			return fault.Mark(fmt.Errorf("sessions of several turns need %s, which the profile does not tell of %s", lack, gm), fault.Usage, "give --turns, --think-time and --growth together")
 		}
-		gm.lengths.drift = newDrift(gm.lengths, g.rate)
-		gm.sessions.fitFirstTurns(gm.lengths, gm.seed)
+		gm.lengths.drift = newDrift(gm.lengths, g.rate, gm.sessions.turns.tail(1) > 0)
+		gm.prefix = newPrefixModel(gm.number, g, m.block, m.o, m.blocks)
+		m.rescaleRoots(gm)
+		gm.sessions.fitFirstTurns(gm.lengths, gm.prefix, m.wantedHits(g), gm.seed)
 		lost, ok := gm.lengths.restrict(m.o.Input, m.o.Output)
 		for _, l := range lost {
 			missing = append(missing, fmt.Sprintf("%s has no requests of %s", gm, l))
@@ -115,8 +117,6 @@ func (m *model) fromGroups(groups []*groupTables, total *groupTables) error {
 		if !ok {
 			continue
 		}
-		gm.prefix = newPrefixModel(gm.number, g, m.block, m.o, m.blocks)
-		m.rescaleRoots(gm)
 		gm.turns = gm.meanTurns()
 		m.groups = append(m.groups, gm)
 	}
@@ -140,6 +140,14 @@ func (m *model) rescaleRoots(g *groupModel) {
 		r := &g.prefix.roots[i]
 		r.depth = r.depth * was / m.block
 	}
+}
+
+// wantedHits is the block hit ratio of the profile where the options leave sessions and prefixes as they are, else −1.
+func (m *model) wantedHits(g *groupTables) float64 {
+	if h, ok := hitOf(g.hits); ok && m.o.PrefixShare == nil && m.o.Turns == nil && m.o.Growth == nil && m.block == int(m.p.Meta[0].BlockSize) {
+		return h
+	}
+	return -1
 }
 
 // fromOptions makes groups without a profile: one, or one per class of the mix.
@@ -273,11 +281,15 @@ func (g *groupModel) meanTurns() float64 {
 		return mean
 	}
 	r := rng.New(g.seed, "synth", "mean turns")
-	p := newPicker(g.lengths.all, nil)
+	p := newPicker(g.lengths.all, nil, false)
 	n := 0
 	for range turnSamples {
 		turns := g.sessions.turns.draw(r)
-		in, out := p.draw(r, true)
+		of := firstOfMany
+		if turns == 1 {
+			of = singleTurn
+		}
+		in, out := p.draw(r, of)
 		n++
 		for range turns - 1 {
 			next, ok := g.nextTurn(p, in, out, r)

@@ -198,7 +198,7 @@ func partsOf(rows []schemas.ProfileLength) (list []*part, weights []float64) {
 		return int(b.HiTok - a.HiTok)
 	})
 	for _, l := range rows {
-		list = append(list, newPart(span{l.LoTok, l.HiTok}, []sub{{span: span{l.LoTok, l.HiTok}, w: float64(l.N), first: float64(l.N)}}))
+		list = append(list, newPart(span{l.LoTok, l.HiTok}, []sub{{span: span{l.LoTok, l.HiTok}, w: allKinds(float64(l.N))}}))
 		weights = append(weights, float64(l.N))
 	}
 	return list, weights
@@ -236,9 +236,9 @@ func (m *lengthModel) at(t float64) *picker {
 		return m.pickers.p
 	}
 	table := m.table(t)
-	p := newPicker(table, m.drift.weights(minute, table))
+	p := newPicker(table, m.drift.weights(minute, table), m.drift != nil && m.drift.outputsOnly)
 	if p.nothing {
-		p = newPicker(m.all, nil)
+		p = newPicker(m.all, nil, false)
 	}
 	m.pickers = pickerCache{minute, p}
 	return p

@@ -83,10 +83,10 @@ func (p *part) cut(s LengthSpec) []float64 {
 	out := make([]float64, len(s))
 	total := 0.0
 	for _, u := range p.subs {
-		total += u.w
+		total += u.w[anyTurn]
 		for i, b := range s {
 			if lo, hi := max(u.lo, b.Lo), min(u.hi, b.Hi); hi > lo {
-				out[i] += u.w * float64(hi-lo) / float64(u.hi-u.lo)
+				out[i] += u.w[anyTurn] * float64(hi-lo) / float64(u.hi-u.lo)
 			}
 		}
 	}
@@ -232,15 +232,15 @@ func (m *lengthModel) weigh(in, out LengthSpec, fin, fout []float64) {
 		var subs []sub
 		before, after := 0.0, 0.0
 		for _, u := range p.subs {
-			before += u.w
+			before += u.w[anyTurn]
 			for i, b := range s {
 				lo, hi := max(u.lo, b.Lo), min(u.hi, b.Hi)
 				if hi <= lo || f[i] == 0 {
 					continue
 				}
 				k := f[i] * float64(hi-lo) / float64(u.hi-u.lo)
-				subs = append(subs, sub{span: span{lo, hi}, w: u.w * k, first: u.first * k})
-				after += u.w * k
+				subs = append(subs, sub{span: span{lo, hi}, w: u.w.times(k)})
+				after += u.w[anyTurn] * k
 			}
 		}
 		ratio := 0.0

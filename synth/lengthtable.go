@@ -18,8 +18,34 @@ func (s span) exact() bool { return s.hi-s.lo <= 1 }
 // sub is a part of a span inside which lengths are uniform.
 type sub struct {
 	span
-	w     float64 // weight
-	first float64 // weight for the first turn of a session
+	w kinds
+}
+
+// kind is what a request is: lengths of first turns are not those of all.
+type kind int
+
+const (
+	anyTurn     kind = iota
+	singleTurn       // of a session without others
+	firstOfMany      // first turn of a longer session
+	kindCount
+)
+
+// kinds are weights by kind.
+type kinds [kindCount]float64
+
+func allKinds(w float64) (k kinds) {
+	for i := range k {
+		k[i] = w
+	}
+	return k
+}
+
+func (k kinds) times(x float64) kinds {
+	for i := range k {
+		k[i] *= x
+	}
+	return k
 }
 
 // part is a span with what is known about the lengths inside it.
@@ -31,13 +57,13 @@ type part struct {
 
 func newPart(s span, subs []sub) *part {
 	if len(subs) == 0 {
-		subs = []sub{{span: s, w: 1, first: 1}}
+		subs = []sub{{span: s, w: allKinds(1)}}
 	}
 	p := &part{span: s, subs: subs}
 	total := 0.0
 	for _, u := range subs {
-		p.mean += u.w * float64(int64(u.lo)+int64(u.hi)-1) / 2
-		total += u.w
+		p.mean += u.w[anyTurn] * float64(int64(u.lo)+int64(u.hi)-1) / 2
+		total += u.w[anyTurn]
 	}
 	if total > 0 {
 		p.mean /= total
@@ -46,21 +72,21 @@ func newPart(s span, subs []sub) *part {
 }
 
 // draw draws a length of the part.
-func (p *part) draw(r *rand.Rand, first bool) int32 {
+func (p *part) draw(r *rand.Rand, of kind) int32 {
 	subs := p.subs
 	i := 0
 	if len(subs) > 1 {
 		total := 0.0
 		for _, u := range subs {
-			total += u.weight(first)
+			total += u.w[of]
 		}
 		x := r.Float64() * total
 		for ; i < len(subs)-1; i++ {
-			if x -= subs[i].weight(first); x < 0 {
+			if x -= subs[i].w[of]; x < 0 {
 				break
 			}
 		}
-		for i > 0 && subs[i].weight(first) == 0 {
+		for i > 0 && subs[i].w[of] == 0 {
 			i--
 		}
 	}
@@ -71,23 +97,16 @@ func (p *part) draw(r *rand.Rand, first bool) int32 {
 	return u.lo + r.Int32N(u.hi-u.lo)
 }
 
-func (u sub) weight(first bool) float64 {
-	if first {
-		return u.first
-	}
-	return u.w
-}
-
-// firstRatio is the weight of the part for first turns over that for all.
-func (p *part) firstRatio() float64 {
-	all, first := 0.0, 0.0
+// ratio is the weight of the part for a kind over that for all.
+func (p *part) ratio(of kind) float64 {
+	all, some := 0.0, 0.0
 	for _, u := range p.subs {
-		all, first = all+u.w, first+u.first
+		all, some = all+u.w[anyTurn], some+u.w[of]
 	}
 	if all == 0 {
 		return 0
 	}
-	return first / all
+	return some / all
 }
 
 // cell is a combination of an input and an output span.
@@ -155,22 +174,23 @@ func (t *lengthTable) partOf(v int32) int {
 // picker draws from a lengthTable with the weights of a moment.
 type picker struct {
 	t       *lengthTable
-	first   []float64 // cumulative weights of input parts for first turns
-	all     []float64 // the same for any turn
-	cum     []float64 // cumulative weights of the cells inside their input part; of outputs when independent
-	tokens  float64   // mean input of a first turn (for estimates)
-	nothing bool      // no weight at all
+	in      [kindCount][]float64 // cumulative weights of input parts
+	cum     []float64            // cumulative weights of the cells inside their input part; of outputs when independent
+	nothing bool                 // no weight at all
 }
 
-// newPicker prepares draws; weight gives the factor of a cell by the means of its input and output, nil = 1.
-func newPicker(t *lengthTable, weight func(c cell) float64) *picker {
-	p := &picker{t: t, first: make([]float64, len(t.in)), all: make([]float64, len(t.in))}
+// newPicker prepares draws; weight gives the factor of each cell in turn, nil = 1. With keepIn the factors move only
+// outputs inside their input part.
+func newPicker(t *lengthTable, weight func(c cell) float64, keepIn bool) *picker {
+	p := &picker{t: t}
 	inW := t.inW
 	if t.independent {
 		p.cum = cumulate(t.outW)
 	} else {
 		p.cum = make([]float64, len(t.cells))
-		inW = make([]float64, len(t.in))
+		if !keepIn {
+			inW = make([]float64, len(t.in))
+		}
 		for i := range t.in {
 			sum := 0.0
 			for k := t.from[i]; k < t.from[i+1]; k++ {
@@ -181,16 +201,20 @@ func newPicker(t *lengthTable, weight func(c cell) float64) *picker {
 				sum += w
 				p.cum[k] = sum
 			}
-			inW[i] = sum
+			if !keepIn {
+				inW[i] = sum
+			}
 		}
 	}
-	all, first := 0.0, 0.0
-	for i := range t.in {
-		all += inW[i]
-		first += inW[i] * t.in[i].firstRatio()
-		p.all[i], p.first[i] = all, first
+	for k := range kindCount {
+		p.in[k] = make([]float64, len(t.in))
+		sum := 0.0
+		for i := range t.in {
+			sum += inW[i] * t.in[i].ratio(k)
+			p.in[k][i] = sum
+		}
 	}
-	p.nothing = !(all > 0)
+	p.nothing = len(t.in) == 0 || !(p.in[anyTurn][len(t.in)-1] > 0)
 	return p
 }
 
@@ -210,32 +234,31 @@ func pick(cum []float64, r *rand.Rand) int {
 	return min(sort.Search(len(cum), func(i int) bool { return cum[i] > x }), len(cum)-1)
 }
 
-// draw draws the lengths of a request; first tells a session's first turn.
-func (p *picker) draw(r *rand.Rand, first bool) (in, out int32) {
-	cum := p.all
-	if first && p.first[len(p.first)-1] > 0 {
-		cum = p.first
-	} else {
-		first = false
+// draw draws the lengths of a request.
+func (p *picker) draw(r *rand.Rand, of kind) (in, out int32) {
+	if n := len(p.t.in); !(p.in[of][n-1] > 0) {
+		of = anyTurn
 	}
-	i := pick(cum, r)
-	in = p.t.in[i].draw(r, first)
+	i := pick(p.in[of], r)
+	in = max(p.t.in[i].draw(r, of), 1) // a prompt has a token at least, and so has an answer
 	return in, p.outputIn(i, r)
 }
 
 // outputFor draws the output of a request of a given input.
 func (p *picker) outputFor(in int32, r *rand.Rand) int32 { return p.outputIn(p.t.partOf(in), r) }
 
-func (p *picker) outputIn(i int, r *rand.Rand) int32 {
+func (p *picker) outputIn(i int, r *rand.Rand) int32 { return max(p.anyOutput(i, r), 1) }
+
+func (p *picker) anyOutput(i int, r *rand.Rand) int32 {
 	if p.t.independent {
-		return p.t.out[pick(p.cum, r)].draw(r, false)
+		return p.t.out[pick(p.cum, r)].draw(r, anyTurn)
 	}
 	from, to := p.t.from[i], p.t.from[i+1]
 	if from == to || !(p.cum[to-1] > 0) { // a span that lost its weight: any other
-		return p.t.out[p.t.cells[pick(p.cumAll(), r)].out].draw(r, false)
+		return p.t.out[p.t.cells[pick(p.cumAll(), r)].out].draw(r, anyTurn)
 	}
 	k := from + pick(p.cum[from:to], r)
-	return p.t.out[p.t.cells[k].out].draw(r, false)
+	return p.t.out[p.t.cells[k].out].draw(r, anyTurn)
 }
 
 // cumAll is the cumulative weight over all cells: rarely used.
@@ -288,16 +311,13 @@ func (p *parts) of(s span) int32 {
 		for _, b := range p.fine.bins {
 			lo, hi := max(b.LoTok, s.lo), min(b.HiTok, s.hi)
 			if hi > lo {
-				subs = append(subs, sub{span: span{lo, hi}, w: float64(b.N) * float64(hi-lo) / float64(b.HiTok-b.LoTok)})
+				subs = append(subs, sub{span: span{lo, hi}, w: allKinds(float64(b.N) * float64(hi-lo) / float64(b.HiTok-b.LoTok))})
 			}
 		}
 		for _, b := range p.fine.exact {
 			if b.LoTok >= s.lo && b.LoTok < s.hi && !p.atoms[b.LoTok] {
-				subs = append(subs, sub{span: span{b.LoTok, b.LoTok + 1}, w: float64(b.N)})
+				subs = append(subs, sub{span: span{b.LoTok, b.LoTok + 1}, w: allKinds(float64(b.N))})
 			}
-		}
-		for i := range subs {
-			subs[i].first = subs[i].w
 		}
 	}
 	i := int32(len(p.list))

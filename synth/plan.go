@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 
+	"gonum.org/v1/gonum/mathext"
+
 	"tailgate/internal/rng"
 	"tailgate/profile"
 	"tailgate/schemas"
@@ -90,6 +92,44 @@ func poissonPlan(base int64) plan {
 	return plan{base: base, dist: profile.Exponential, law: always(exponentialGaps), chance: poissonChance}
 }
 
+// weibullPlan has gaps that cluster more than exponential ones on a clock for which the profile fits no law.
+func weibullPlan(base int64, shape float64) plan {
+	scale := 1.0
+	f := schemas.ProfileIATFit{Dist: profile.Weibull, P1: &shape, P2: &scale}
+	law, _ := fittedGaps(&f)
+	return plan{base: base, dist: fmt.Sprintf("%s (shape %g)", profile.Weibull, shape), law: always(law), chance: renewalChance(law.cv2)}
+}
+
+// searched lists laws for clocks on which the profile fits none: gaps that cluster, and batches of requests that come
+// as one.
+func (m *model) searched(g *groupModel) []plan {
+	var out []plan
+	width := g.tables.width() / 1_000_000
+	for _, base := range []int64{10, 1} {
+		if base < width || base*1_000_000 < m.p.Meta[0].TimeResolutionUs {
+			continue
+		}
+		for _, shape := range []float64{0.8, 0.65, 0.5, 0.4} {
+			out = append(out, weibullPlan(base, shape))
+		}
+		for _, share := range []float64{0.1, 0.2, 0.3, 0.4, 0.5} {
+			for _, gap := range []float64{0.1, 0.02, 0.005} {
+				out = append(out, batchPlan(base, share, gap))
+			}
+		}
+	}
+	return out
+}
+
+// batchPlan has a share of gaps with a short mean (of the mean gap 1), the others exponential too.
+func batchPlan(base int64, share, gap float64) plan {
+	q, a, b := share, 1/gap, (1-share)/(1-share*gap)
+	on := q*a + (1-q)*b
+	back := a * b / on
+	law := gapLaw{dist: profile.OnOff, p: [3]float64{on, a + b - on - back, back}, mean: 1, cv2: 2*(q/(a*a)+(1-q)/(b*b)) - 1}
+	return plan{base: base, dist: fmt.Sprintf("batched (%.0f %% of gaps about 0) exponential", 100*share), law: always(law), chance: renewalChance(law.cv2)}
+}
+
 // candidates lists the ways to draw a group's arrivals, the profile's own law first.
 func (m *model) candidates(g *groupModel) []plan {
 	width := g.tables.width() / 1_000_000
@@ -120,6 +160,7 @@ func (m *model) candidates(g *groupModel) []plan {
 const (
 	planDraws  = 3
 	planBetter = 0.8
+	planNear   = 0.1 // what is nearer needs no further laws
 )
 
 // chosen draws from every candidate and takes the one whose arrivals come nearest to the profile's: the index of
@@ -129,7 +170,9 @@ func (m *model) chosen(g *groupModel) (plan, *curve) {
 	var bestCurve *curve
 	score := math.Inf(1)
 	candidates := m.candidates(g)
-	for _, p := range candidates {
+	told := len(candidates)
+	for i := 0; i < len(candidates); i++ {
+		p := candidates[i]
 		c := dayCurve(m.clock, g.tables.rate, p.base, g.tables.multiTurn(), p.chance)
 		if c == nil || !(c.total() > 0) {
 			continue
@@ -142,6 +185,9 @@ func (m *model) chosen(g *groupModel) (plan, *curve) {
 		}
 		if s := m.score(g, p, c); s < planBetter*score {
 			best, bestCurve, score = p, c, s
+		}
+		if i == told-1 && score > planNear {
+			candidates = append(candidates, m.searched(g)...)
 		}
 	}
 	if bestCurve == nil { // bins too many or too wide: a flat rate
@@ -183,7 +229,7 @@ func (m *model) score(g *groupModel, p plan, c *curve) float64 {
 				add(profile.Counts(stamps, row.ScaleUs).IDC(), *row.IDC)
 			}
 		}
-		gapFigures(stamps, &g.tables.iat[0], add)
+		gapFigures(stamps, g.tables, add)
 	}
 	if n == 0 {
 		return math.Inf(1)
@@ -191,24 +237,34 @@ func (m *model) score(g *groupModel, p plan, c *curve) float64 {
 	return math.Sqrt(sum / n)
 }
 
-// gapFigures compares the gaps of stamps with a profile's.
-func gapFigures(stamps []int64, row *schemas.ProfileIAT, add func(got, want float64)) {
+// gapFigures compares the gaps of stamps with a profile's: their variation, their quantiles, and by the law's shape how
+// short the short ones are.
+func gapFigures(stamps []int64, g *groupTables, add func(got, want float64)) {
+	row := &g.iat[0]
 	gaps := make([]float64, len(stamps)-1)
-	mean, squares := 0.0, 0.0
+	mean, squares, logs := 0.0, 0.0, 0.0
 	for i := range gaps {
 		gaps[i] = float64(stamps[i+1]-stamps[i]) / 1e6
 		mean += gaps[i]
 		squares += gaps[i] * gaps[i]
+		logs += math.Log(max(gaps[i], 1e-6))
 	}
-	mean /= float64(len(gaps))
-	add(math.Sqrt(max(squares/float64(len(gaps))-mean*mean, 0))/mean, *row.CVRaw)
+	n := float64(len(gaps))
+	mean /= n
+	add(math.Sqrt(max(squares/n-mean*mean, 0))/mean, *row.CVRaw)
+	for i := range g.fits {
+		if f := &g.fits[i]; f.Clock == profile.ClockRaw && f.Dist == profile.Gamma && f.Method == profile.MethodMLE && f.P1 != nil {
+			// ln(mean) − mean(ln) is all that the likelihood of a Gamma shape k knows: ln k − ψ(k).
+			add(math.Log(mean)-logs/n, math.Log(*f.P1)-mathext.Digamma(*f.P1))
+		}
+	}
 	slices.Sort(gaps)
 	for _, q := range []struct {
 		p    float64
 		want *float64
 	}{{.5, row.P50S}, {.9, row.P90S}, {.99, row.P99S}} {
 		if q.want != nil {
-			add(gaps[max(int(math.Ceil(q.p*float64(len(gaps))))-1, 0)], *q.want)
+			add(gaps[max(int(math.Ceil(q.p*n))-1, 0)], *q.want)
 		}
 	}
 }
@@ -226,7 +282,7 @@ func (m *model) drawStamps(g *groupModel, p plan, c *curve, draw string) []int64
 	}
 	seed := rng.Hash(g.seed, 3)
 	end := micros(m.clock.length)
-	shapes := g.sessions.place(starts, end, seed, rng.New(seed, "synth", "places"))
+	shapes := newPlacer(g.sessions, seed, end, starts, m.requestCurve(g, 1, 1)).place(starts)
 	all := slices.Clone(starts)
 	for i, at := range starts {
 		times := g.sessions.times(seed, shapes[i])
@@ -239,4 +295,22 @@ func (m *model) drawStamps(g *groupModel, p plan, c *curve, draw string) []int64
 	}
 	slices.Sort(all)
 	return all
+}
+
+// requestCurve is the rate of all requests of a group as the profile saw it, minute by minute, times k, over so many
+// windows of the profile; nil where its bins are not that fine.
+func (m *model) requestCurve(g *groupModel, k, windows float64) *curve {
+	l := binCounts(m.clock, g.tables.rate, placeBinUs/1_000_000, false)
+	if l == nil {
+		return nil
+	}
+	c := &curve{}
+	for i, r := range l.rates() {
+		from := m.clock.origin + float64(i)*float64(l.width)
+		c.add(max(from, 0), min(from+float64(l.width), m.clock.length), r*k, r*k)
+	}
+	if windows == 1 {
+		return c
+	}
+	return c.tiled(m.clock.length, 0, windows*m.clock.length)
 }

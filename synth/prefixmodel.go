@@ -98,13 +98,13 @@ func newPrefixModel(number int, g *groupTables, block int, o *ModelOptions, bloc
 	return m
 }
 
-// first gives the ids of a first prompt.
-func (m *prefixModel) first(tokens int32, r *rand.Rand) []int64 {
+// first gives the ids of a first prompt, and how many of them are those of a shared prefix.
+func (m *prefixModel) first(tokens int32, r *rand.Rand) (ids []int64, common int) {
 	if m.block == 0 {
-		return nil
+		return nil, 0
 	}
 	full := int(tokens) / m.block
-	ids := make([]int64, 0, m.count(tokens))
+	ids = make([]int64, 0, m.count(tokens))
 	if !m.choose.empty() {
 		if k := int(m.choose.draw(r)); k < len(m.roots) {
 			depth := m.roots[k].depth
@@ -114,7 +114,8 @@ func (m *prefixModel) first(tokens int32, r *rand.Rand) []int64 {
 			ids = append(ids, m.blocks.prefix(m.roots[k].key, min(depth, full))...)
 		}
 	}
-	return m.blocks.fresh(m.count(tokens)-len(ids), ids)
+	common = len(ids)
+	return m.blocks.fresh(m.count(tokens)-common, ids), common
 }
 
 // roundShare rounds up or down at random, so that short prompts share as much as they should on average.
@@ -126,13 +127,14 @@ func roundShare(x float64, r *rand.Rand) int {
 	return n
 }
 
-// later gives the ids of a later prompt after a parent's. A partial last block is never shared.
-func (m *prefixModel) later(parent []int64, parentTokens, tokens int32, c carryModel, r *rand.Rand) []int64 {
+// later gives the ids of a later prompt after a parent's, of which the common ones always stay. A partial last block is
+// never shared.
+func (m *prefixModel) later(parent []int64, common int, parentTokens, tokens int32, c carryModel, r *rand.Rand) []int64 {
 	if m.block == 0 {
 		return nil
 	}
 	whole := int(parentTokens) / m.block
-	keep := min(c.kept(whole, r), int(tokens)/m.block)
+	keep := min(max(c.kept(whole, r), min(common, whole)), int(tokens)/m.block)
 	ids := append(make([]int64, 0, m.count(tokens)), parent[:keep]...)
 	return m.blocks.fresh(m.count(tokens)-keep, ids)
 }

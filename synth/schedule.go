@@ -17,7 +17,7 @@ type source struct {
 	group  *groupModel
 	choose *weighted // of the model's groups, where group is nil
 	stream *rngStream
-	shapes []int64 // number of the shape of each start; nil = in order
+	shapes []shapeID // of each start; nil = in order
 	starts int64
 	single bool // sessions of one turn: a burst
 }
@@ -144,7 +144,7 @@ func (g *groupModel) leadIn() float64 {
 	}
 	longest := int64(0)
 	for i := range int64(spanSamples) {
-		longest = max(longest, g.sessions.span(rng.Hash(g.seed, 2), i))
+		longest = max(longest, g.sessions.span(rng.Hash(g.seed, 2), shapeID{number: i}))
 	}
 	return min(float64(longest)/1e6, maxLeadIn)
 }
@@ -181,7 +181,7 @@ func (m *model) profileSources(s *schedule, rate, total float64) error {
 		starts := curve.tiled(m.clock.length, -lead, length).scaled(k)
 		src := m.addSource(s, g, starts, pl)
 		if whole {
-			src.arrange(g, length)
+			src.arrange(g, length, m.requestCurve(g, rate*share/g.rate, length/m.clock.length))
 		}
 		if len(m.o.Bursts) > 0 {
 			m.addBursts(s, g, starts.within(0, length).scaled(g.turns), pl)
@@ -209,14 +209,13 @@ func (m *model) addBursts(s *schedule, g *groupModel, requests *curve, pl plan) 
 
 // arrange draws all starts and gives them the shapes that fit before the end, so that what the profile saw of sessions
 // in its window is what the trace has in its own.
-func (s *source) arrange(g *groupModel, length float64) {
+func (s *source) arrange(g *groupModel, length float64, requests *curve) {
 	var at []float64
 	var us []int64
 	for t, ok := s.next(); ok; t, ok = s.next() {
 		at, us = append(at, t), append(us, micros(t))
 	}
-	seed := rng.Hash(g.seed, 2)
-	s.shapes = g.sessions.place(us, micros(length), seed, rng.New(g.seed, "synth", "places"))
+	s.shapes = newPlacer(g.sessions, rng.Hash(g.seed, 2), micros(length), us, requests).place(us)
 	i := 0
 	s.next = func() (float64, bool) {
 		if i == len(at) {

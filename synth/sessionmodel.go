@@ -3,9 +3,7 @@ package synth
 import (
 	"math"
 	"math/rand/v2"
-	"sort"
 
-	"tailgate/internal/rng"
 	"tailgate/schemas"
 )
 
@@ -152,94 +150,51 @@ func (m *sessionModel) gap(turn int, r *rand.Rand) int64 {
 	return 0
 }
 
-// turnTimes are the times of a session's turns, drawn from a stream of their own: it can be drawn again.
-type turnTimes struct {
-	m     *sessionModel
-	r     *rand.Rand
-	pcg   rand.PCG
-	turns int // left
-	at    int // turn that comes
-}
-
-func (m *sessionModel) times(seed uint64, number int64) *turnTimes {
-	s := &turnTimes{m: m}
-	s.pcg.Seed(rng.Hash(seed, 1), uint64(number))
-	s.r = rand.New(&s.pcg)
-	s.turns = int(m.turns.draw(s.r)) - 1
-	return s
-}
-
-// next gives the time to the next turn, in µs; ok is false after the last.
-func (s *turnTimes) next() (gap int64, ok bool) {
-	if s.turns <= 0 {
-		return 0, false
-	}
-	s.turns--
-	s.at++
-	return s.m.gap(s.at, s.r), true
-}
-
-// span is the time from the first to the last turn, in µs.
-func (m *sessionModel) span(seed uint64, number int64) int64 {
-	s, sum := m.times(seed, number), int64(0)
-	for gap, ok := s.next(); ok; gap, ok = s.next() {
-		sum = min(sum+gap, maxSeconds*1_000_000)
-	}
-	return sum
-}
-
-// place gives each start (µs, ascending) the number of a shape that ends before the end, so that the shapes as a whole
-// stay as drawn: the longest first, each to a uniform one of the starts that are early enough. Where none is left, the
-// shape goes to the earliest free start and loses its last turns.
-func (m *sessionModel) place(starts []int64, end int64, seed uint64, r *rand.Rand) []int64 {
-	type long struct{ span, number int64 }
-	shapes := make([]long, len(starts))
-	for i := range shapes {
-		shapes[i] = long{m.span(seed, int64(i)), int64(i)}
-	}
-	sort.SliceStable(shapes, func(a, b int) bool { return shapes[a].span > shapes[b].span })
-	out := make([]int64, len(starts))
-	free := make([]int32, 0, len(starts))
-	reached := 0
-	for _, s := range shapes {
-		for reached < len(starts) && (starts[reached]+s.span < end || len(free) == 0) {
-			free = append(free, int32(reached))
-			reached++
-		}
-		k := r.IntN(len(free))
-		out[free[k]] = s.number
-		free[k] = free[len(free)-1]
-		free = free[:len(free)-1]
-	}
-	return out
-}
-
-// carryModel says how much of its parent's whole blocks a later turn has.
+// carryModel says how much of its parent's whole blocks a later turn has, beside what a shorter prompt has no room for.
 type carryModel struct {
-	branch float64 // share of turns that have less than all
-	mean   float64 // of those turns' share
+	branches, carry float64 // of the profile: share of turns that have less than all; blocks kept
+	told            bool
+	branch          float64 // share of turns that are cut although there was room
+	mean            float64 // what those keep
 }
 
-// newCarryModel reads the sessions of a group. Without any, or where turns only grow, a turn has all blocks of its
-// parent.
+// newCarryModel reads the sessions of a group. Where they tell nothing, and where turns only grow, a turn has all
+// blocks of its parent.
 func newCarryModel(stats []schemas.ProfileSessionStat, grows bool) carryModel {
-	var branch, carry, n float64
+	var c carryModel
+	n := 0.0
 	for i := range stats {
 		s := &stats[i]
 		if s.Branches != nil && s.Carry != nil {
 			w := float64(s.LaterTurns)
-			branch, carry, n = branch+w**s.Branches, carry+w**s.Carry, n+w
+			c.branches, c.carry, n = c.branches+w**s.Branches, c.carry+w**s.Carry, n+w
 		}
 	}
 	if n == 0 || grows {
 		return carryModel{}
 	}
-	branch, carry = branch/n, carry/n
-	c := carryModel{branch: branch}
-	if branch > 0 {
-		c.mean = clampTo((carry-(1-branch))/branch, 0, 1)
-	}
+	c.branches, c.carry, c.told = c.branches/n, c.carry/n, true
 	return c
+}
+
+// fit settles what is cut beyond what shorter prompts cut anyway: whole blocks of parents, those cut, and the share of
+// turns that are shorter, as drawn. It returns the blocks that are lost in addition.
+func (c *carryModel) fit(whole, cut, short float64) (lost float64) {
+	c.branch, c.mean = 0, 0
+	if !c.told || whole == 0 || short >= 1 {
+		return 0
+	}
+	lost = max((1-c.carry)*whole-cut, 0)
+	c.branch = max((c.branches-short)/(1-short), 0)
+	open := c.branch * (whole - cut)
+	if lost > open { // fewer branches than it takes: all of them lose everything
+		c.branch = min(lost/max(whole-cut, 1), 1)
+		return lost
+	}
+	if open > 0 {
+		c.mean = 1 - lost/open
+	}
+	return lost
 }
 
 // kept draws how many of the parent's blocks a later turn keeps.
