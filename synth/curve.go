@@ -60,6 +60,14 @@ func (c *curve) tiled(period, from, to float64) *curve {
 	return out
 }
 
+// shifted moves the curve by seconds and returns it.
+func (c *curve) shifted(by float64) *curve {
+	for i := range c.segs {
+		c.segs[i].from, c.segs[i].to = c.segs[i].from+by, c.segs[i].to+by
+	}
+	return c
+}
+
 // within is the part of the curve in [from, to), on the same clock.
 func (c *curve) within(from, to float64) *curve {
 	out := &curve{}

@@ -292,7 +292,7 @@ func (g *generator) meta() trace.Meta {
 		m.Tokenizer = g.m.p.Meta[0].Tokenizer
 	}
 	if g.s.dated {
-		m.StartedAt = g.m.clock.start.Add(-seconds(g.m.clock.origin))
+		m.StartedAt = g.m.clock.start.Add(seconds(g.m.clock.from - g.m.clock.origin))
 	}
 	return m
 }

@@ -21,6 +21,7 @@ type groupModel struct {
 	rate          float64 // requests per second, before any scale
 	lengths       *lengthModel
 	sessions      *sessionModel
+	own           *sessionModel // as the profile has them, whatever the options say
 	prefix        *prefixModel
 	turns         float64 // mean turns of a session as it is drawn
 	inputs        LengthSpec
@@ -89,6 +90,7 @@ const defaultBlock = 512
 
 func (m *model) fromGroups(groups []*groupTables, total *groupTables) error {
 	var missing []string
+	independent := 0 // groups
 	for _, g := range groups {
 		gm := &groupModel{number: len(m.groups), tables: g, tenant: label(g.tenant), class: label(g.class), inputs: m.o.Input, seed: rng.Hash(m.o.Seed, uint64(len(m.groups)))}
 		gm.rate = float64(g.requests()) / m.clock.length
@@ -102,9 +104,12 @@ func (m *model) fromGroups(groups []*groupTables, total *groupTables) error {
 		if gm.lengths == nil {
 			return fault.Mark(fmt.Errorf("the profile tells no lengths of %s", gm), fault.Usage, "give --input-lengths and --output-lengths")
 		}
-		gm.sessions = newSessionModel(g, m.o)
+		gm.sessions, gm.own = newSessionModel(g, m.o), newSessionModel(g, &ModelOptions{})
 		if lack := gm.sessions.needs(); lack != "" {
 			return fault.Mark(fmt.Errorf("sessions of several turns need %s, which the profile does not tell of %s", lack, gm), fault.Usage, "give --turns, --think-time and --growth together")
+		}
+		if gm.lengths.flat = m.shaped(); len(g.joint) == 0 {
+			independent++
 		}
 		gm.lengths.drift = newDrift(gm.lengths, g.rate, gm.sessions.turns.tail(1) > 0)
 		gm.prefix = newPrefixModel(gm.number, g, m.block, m.o, m.blocks)
@@ -127,7 +132,16 @@ func (m *model) fromGroups(groups []*groupTables, total *groupTables) error {
 		return fault.Mark(fmt.Errorf("no request of the profile has such lengths: %s", strings.Join(missing, "; ")), fault.Usage, "")
 	}
 	m.notes = append(m.notes, missing...)
+	if independent > 0 {
+		m.note("inputs and outputs of %d of %d groups are independent of each other: the profile does not tell how they depend", independent, len(m.groups))
+	}
 	return nil
+}
+
+// shaped tells that the rate does not follow the profile's window: then lengths do not either, and are those of the
+// whole.
+func (m *model) shaped() bool {
+	return m.o.Arrivals != "" && m.o.Arrivals != ArrivalsProfile || m.o.RateSeries != nil || m.o.RateEnd > 0
 }
 
 // rescaleRoots keeps the tokens of shared prefixes when blocks have another size.

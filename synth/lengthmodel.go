@@ -17,6 +17,7 @@ type lengthModel struct {
 	all     *lengthTable
 	drift   *drift // nil = none
 	maxIn   int32
+	flat    bool // lengths do not depend on the time
 	pickers pickerCache
 }
 
@@ -29,6 +30,7 @@ type lengthWindow struct {
 type clock struct {
 	start  time.Time // window_start
 	origin float64   // window_start on the schedule's clock, s
+	from   float64   // the moment of the profile's schedule at which the trace begins, s
 	length float64   // of the profile's schedule, s
 	dated  bool      // the wall time is known
 }
@@ -55,8 +57,9 @@ func (c clock) hour(t float64) int32 {
 
 func (c clock) seconds(at time.Time) float64 { return at.Sub(c.start).Seconds() + c.origin }
 
-// fold maps a moment of the schedule into the profile's window, which repeats.
+// fold maps a moment of the trace into the profile's window, which repeats.
 func (c clock) fold(t float64) float64 {
+	t += c.from
 	if t >= 0 && t < c.length || c.length <= 0 {
 		return t
 	}
@@ -230,6 +233,12 @@ const minuteS = 60
 
 // at is the picker of a moment of the schedule.
 func (m *lengthModel) at(t float64) *picker {
+	if m.flat {
+		if m.pickers.p == nil {
+			m.pickers.p = newPicker(m.all, nil, false)
+		}
+		return m.pickers.p
+	}
 	t = m.clock.fold(t)
 	minute := int64((t - m.clock.origin) / minuteS)
 	if m.pickers.p != nil && m.pickers.minute == minute {

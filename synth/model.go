@@ -23,10 +23,11 @@ type ModelOptions struct {
 	Burstiness float64 // of Gamma; elsewhere 0
 
 	Scale       float64       // times the profile's rate; 0 = 1
-	RequestRate float64       // mean requests per second; 0 = the profile's times Scale
+	RequestRate float64       // mean requests per second of the trace; 0 = the profile's times Scale
 	RateEnd     float64       // the rate climbs or falls linearly from RequestRate to this; 0 = it stays
 	RateSeries  RateSeries    // the rate over time instead of the profile's curve and RequestRate; nil = none
 	Duration    time.Duration // of the schedule; 0 = the profile's, or that of the series
+	From        time.Duration // moment of the profile's window at which the trace begins; 0 = its begin
 	Requests    int64         // stop after so many requests; 0 = no limit
 	Bursts      []Burst       // spliced in
 
@@ -77,8 +78,8 @@ func (o ModelOptions) Validate() error {
 	if o.RateEnd > 0 && o.RequestRate == 0 {
 		add("a rate at the end needs one at the begin")
 	}
-	if o.Duration < 0 || o.Requests < 0 {
-		add("duration %v and requests %d must be >= 0", o.Duration, o.Requests)
+	if o.Duration < 0 || o.Requests < 0 || o.From < 0 {
+		add("duration %v, begin %v and requests %d must be >= 0", o.Duration, o.From, o.Requests)
 	}
 	errs = append(errs, o.RateSeries.validate(), o.Input.validate("input"), o.Output.validate("output"), o.Turns.validate("turns", 1),
 		o.Growth.validate("growth", math.MinInt32), o.ThinkTime.validate())

@@ -271,21 +271,20 @@ func gapFigures(stamps []int64, g *groupTables, add func(got, want float64)) {
 
 // drawStamps draws the arrivals of a group over the profile's window, sorted, later turns included.
 func (m *model) drawStamps(g *groupModel, p plan, c *curve, draw string) []int64 {
-	law := func(t float64) gapLaw { return p.law(m.clock.fold(t)) }
-	process := newProcess(c, law, rng.New(m.o.Seed, "synth", "trial", draw, g.tables.tenant, g.tables.class))
+	process := newProcess(c, p.law, rng.New(m.o.Seed, "synth", "trial", draw, g.tables.tenant, g.tables.class))
 	var starts []int64
 	for t, ok := process.next(); ok; t, ok = process.next() {
 		starts = append(starts, micros(t))
 	}
-	if !g.tables.multiTurn() || g.sessions.turns.tail(1) == 0 {
+	if !g.tables.multiTurn() {
 		return starts
 	}
 	seed := rng.Hash(g.seed, 3)
 	end := micros(m.clock.length)
-	shapes := newPlacer(g.sessions, seed, end, starts, m.requestCurve(g, 1, 1)).place(starts)
+	shapes := newPlacer(g.own, seed, end, starts, m.requestCurve(g, 1, 1)).place(starts)
 	all := slices.Clone(starts)
 	for i, at := range starts {
-		times := g.sessions.times(seed, shapes[i])
+		times := g.own.times(seed, shapes[i])
 		for gap, ok := times.next(); ok; gap, ok = times.next() {
 			if at += gap; at >= end {
 				break

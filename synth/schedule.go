@@ -57,8 +57,12 @@ func (m *model) schedule() (*schedule, error) {
 			return nil, fault.Mark(fmt.Errorf("a burst at %v begins after the end at %v", b.At, seconds(s.length)), fault.Usage, "")
 		}
 	}
+	m.clock.from = m.o.From.Seconds()
 	if expected := rate * s.length; m.o.Requests == 0 && expected > maxArrivals || rate > maxRate {
 		return nil, fault.Mark(fmt.Errorf("%.3g requests at %.6g/s are more than %d", expected, rate, maxArrivals), fault.Usage, "")
+	}
+	if m.o.From > 0 && (m.p == nil || m.shaped() || m.o.From.Seconds() >= m.clock.length) {
+		return nil, fault.Mark(fmt.Errorf("a begin at %v needs %s arrivals of a profile that is longer than that", m.o.From, ArrivalsProfile), fault.Usage, "")
 	}
 	kind := m.o.Arrivals
 	switch {
@@ -156,38 +160,49 @@ const (
 
 // profileSources is one process per group, by the group's own law and rate curve.
 func (m *model) profileSources(s *schedule, rate, total float64) error {
-	shaped := m.o.RateSeries != nil || m.o.RateEnd > 0
 	length := s.length
 	if math.IsInf(length, 1) {
 		length = m.clock.length * math.Ceil(float64(m.o.Requests)/(rate*m.clock.length)*2+1)
 	}
-	s.dated = !shaped && m.clock.dated
-	for _, g := range m.groups {
-		pl, curve := m.chosen(g)
-		share := g.rate / total
-		if shaped {
-			starts := m.wanted(s, rate, -g.leadIn()).scaled(share / g.turns)
-			m.addSource(s, g, starts, pl)
-			m.addBursts(s, g, m.wanted(s, rate, 0).scaled(share), pl)
+	s.dated = !m.shaped() && m.clock.dated
+	curves, plans := make([]*curve, len(m.groups)), make([]plan, len(m.groups))
+	expected := 0.0
+	for i, g := range m.groups {
+		var c *curve
+		plans[i], c = m.chosen(g)
+		// The curve is that of the profile; the drawn sessions bring its requests.
+		curves[i] = c.scaled(g.rate * m.clock.length / (c.total() * g.turns))
+		expected += m.window(curves[i], 0, length).total() * g.turns
+	}
+	scale := orOne(m.o.Scale)
+	if m.o.RequestRate > 0 && expected > 0 {
+		scale = m.o.RequestRate * length / expected
+	}
+	for i, g := range m.groups {
+		if m.shaped() {
+			share := g.rate / total
+			m.addSource(s, g, m.wanted(s, rate, -g.leadIn()).scaled(share/g.turns), plans[i])
+			m.addBursts(s, g, m.wanted(s, rate, 0).scaled(share), plans[i])
 			continue
 		}
-		// The curve is that of the profile; the drawn sessions bring the wanted requests.
-		k := rate * share * m.clock.length / (curve.total() * g.turns)
-		whole := g.sessions.turns.tail(1) > 0 && g.inputs == nil && length >= m.clock.length
+		whole := g.sessions.turns.tail(1) > 0 && g.inputs == nil && length >= m.clock.length && m.clock.from == 0
 		lead := 0.0
 		if !whole {
 			lead = g.leadIn()
 		}
-		starts := curve.tiled(m.clock.length, -lead, length).scaled(k)
-		src := m.addSource(s, g, starts, pl)
+		starts := m.window(curves[i], -lead, length).scaled(scale)
+		src := m.addSource(s, g, starts, plans[i])
 		if whole {
-			src.arrange(g, length, m.requestCurve(g, rate*share/g.rate, length/m.clock.length))
+			src.arrange(g, length, m.requestCurve(g, scale*g.rate*m.clock.length/float64(g.tables.requests()), length/m.clock.length))
 		}
-		if len(m.o.Bursts) > 0 {
-			m.addBursts(s, g, starts.within(0, length).scaled(g.turns), pl)
-		}
+		m.addBursts(s, g, starts.within(0, length).scaled(g.turns), plans[i])
 	}
 	return nil
+}
+
+// window is a curve of the profile's window in [from, to) of the trace; the window repeats.
+func (m *model) window(c *curve, from, to float64) *curve {
+	return c.tiled(m.clock.length, m.clock.from+from, m.clock.from+to).shifted(-m.clock.from)
 }
 
 func (m *model) addSource(s *schedule, g *groupModel, c *curve, pl plan) *source {

@@ -27,6 +27,7 @@ type synthFlags struct {
 	rateSeries   string
 	ramp         bool
 	duration     time.Duration
+	from         time.Duration
 	requests     int64
 	bursts       []string
 	inputs       string
@@ -57,6 +58,7 @@ constant  equal gaps
 	fl.StringVar(&f.rateSeries, "rate-series", "", "CSV file of time,rate lines (seconds or 10m; requests/s) instead of a rate")
 	fl.BoolVar(&f.ramp, "ramp", false, "the rate of --rate-series goes in a line from point to point instead of holding until the next")
 	fl.DurationVar(&f.duration, "duration", 0, "of the trace (default: the profile's, or that of the series)")
+	fl.DurationVar(&f.from, "from", 0, "begin at this moment of the profile's window, such as 14h")
 	fl.Int64Var(&f.requests, "requests", 0, "stop after this many requests")
 	fl.StringArrayVar(&f.bursts, "burst", nil, "splice in a burst, such as at=10m,for=30s,x=4; may be given several times")
 	fl.StringVar(&f.inputLength, "input-length", "", "one input length in tokens; the same as --input-lengths")
@@ -75,7 +77,7 @@ constant  equal gaps
 
 // options reads the flags and reports every fault of them.
 func (f *synthFlags) options() (synth.ModelOptions, error) {
-	o := synth.ModelOptions{Arrivals: f.arrivals, Burstiness: f.burstiness, Duration: f.duration, Requests: f.requests,
+	o := synth.ModelOptions{Arrivals: f.arrivals, Burstiness: f.burstiness, Duration: f.duration, From: f.from, Requests: f.requests,
 		Prefixes: f.prefixes, BlockSize: f.blockSize, Seed: f.seed}
 	var errs []error
 	check := func(err error) { errs = append(errs, err) }
