@@ -132,7 +132,7 @@ func (l *level) rates() []float64 {
 // shrunk gives the rates of the bins: those of the level above, times the shrunk deviations of this one. raw are the
 // rates above before shrinking.
 func (l *level) shrunk(above, raw []float64, parent func(i int) int, chance func(float64) float64) []float64 {
-	seen, expected := 0.0, 0.0
+	seen, expected, freedom := 0.0, 0.0, 0.0
 	weight := make([]float64, len(raw)) // Σ exposure of a parent's bins, for the degree of freedom its mean takes
 	for i, e := range l.expose {
 		weight[parent(i)] += e
@@ -143,10 +143,11 @@ func (l *level) shrunk(above, raw []float64, parent func(i int) int, chance func
 			mean := raw[p] * e
 			seen += (n - mean) * (n - mean)
 			expected += chance(mean) * mean * (1 - e/weight[p])
+			freedom += 1 - e/weight[p]
 		}
 	}
 	keep := 0.0
-	if seen > expected {
+	if seen > expected*(1+beyondChance*math.Sqrt(2/max(freedom, 1))) {
 		keep = math.Sqrt(1 - expected/seen)
 	}
 	out := make([]float64, len(l.n))
@@ -158,6 +159,9 @@ func (l *level) shrunk(above, raw []float64, parent func(i int) int, chance func
 	}
 	return out
 }
+
+// beyondChance is by how many standard deviations of chance a level must vary before any of it is kept.
+const beyondChance = 1.5
 
 // poissonChance is the variance-to-mean ratio of counts with exponential gaps.
 func poissonChance(float64) float64 { return 1 }

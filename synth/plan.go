@@ -160,7 +160,8 @@ func (m *model) candidates(g *groupModel) []plan {
 const (
 	planDraws  = 3
 	planBetter = 0.8
-	planNear   = 0.1 // what is nearer needs no further laws
+	planNear   = 1.2  // what is nearer cannot be told from the profile's own arrivals
+	leastError = 0.03 // of a logarithm: nearer than this is no merit
 )
 
 // chosen draws from every candidate and takes the one whose arrivals come nearest to the profile's: the index of
@@ -186,7 +187,10 @@ func (m *model) chosen(g *groupModel) (plan, *curve) {
 		if s := m.score(g, p, c); s < planBetter*score {
 			best, bestCurve, score = p, c, s
 		}
-		if i == told-1 && score > planNear {
+		if score <= planNear {
+			break
+		}
+		if i == told-1 {
 			candidates = append(candidates, m.searched(g)...)
 		}
 	}
@@ -196,7 +200,7 @@ func (m *model) chosen(g *groupModel) (plan, *curve) {
 		return poissonPlan(1), bestCurve
 	}
 	if len(m.groups) <= 10 {
-		m.note("arrivals of %s: %s (distance %.2g)", g, best, score)
+		m.note("arrivals of %s: %s (distance %.2g; 1 = as near as two samples)", g, best, score)
 	}
 	return best, bestCurve
 }
@@ -206,7 +210,8 @@ func (g *groupTables) judged() bool {
 	return len(g.iat) == 1 && g.iat[0].CVRaw != nil && len(g.dispersion) > 0
 }
 
-// score is the root mean square of the log ratios of the figures of drawn arrivals and the profile's.
+// score is the root mean square of the log ratios of the figures of drawn arrivals and the profile's, each over the
+// error that the difference of two samples has: 1 = as near as two hours of one process.
 func (m *model) score(g *groupModel, p plan, c *curve) float64 {
 	sum, n := 0.0, 0.0
 	draws := planDraws
@@ -218,15 +223,15 @@ func (m *model) score(g *groupModel, p plan, c *curve) float64 {
 		if len(stamps) < 3 {
 			continue
 		}
-		add := func(got, want float64) {
+		add := func(got, want, variance float64) { // variance of the logarithm of one of them
 			if got > 0 && want > 0 {
 				x := math.Log(got / want)
-				sum, n = sum+x*x, n+1
+				sum, n = sum+x*x/(2*variance+leastError*leastError), n+1
 			}
 		}
 		for i := range g.tables.dispersion {
 			if row := &g.tables.dispersion[i]; row.IDC != nil {
-				add(profile.Counts(stamps, row.ScaleUs).IDC(), *row.IDC)
+				add(profile.Counts(stamps, row.ScaleUs).IDC(), *row.IDC, variance(row.IDCLo, row.IDCHi, 2/float64(row.Windows-1)))
 			}
 		}
 		gapFigures(stamps, g.tables, add)
@@ -239,7 +244,7 @@ func (m *model) score(g *groupModel, p plan, c *curve) float64 {
 
 // gapFigures compares the gaps of stamps with a profile's: their variation, their quantiles, and by the law's shape how
 // short the short ones are.
-func gapFigures(stamps []int64, g *groupTables, add func(got, want float64)) {
+func gapFigures(stamps []int64, g *groupTables, add func(got, want, variance float64)) {
 	row := &g.iat[0]
 	gaps := make([]float64, len(stamps)-1)
 	mean, squares, logs := 0.0, 0.0, 0.0
@@ -251,11 +256,12 @@ func gapFigures(stamps []int64, g *groupTables, add func(got, want float64)) {
 	}
 	n := float64(len(gaps))
 	mean /= n
-	add(math.Sqrt(max(squares/n-mean*mean, 0))/mean, *row.CVRaw)
+	add(math.Sqrt(max(squares/n-mean*mean, 0))/mean, *row.CVRaw, variance(row.CVLo, row.CVHi, 1/n))
 	for i := range g.fits {
 		if f := &g.fits[i]; f.Clock == profile.ClockRaw && f.Dist == profile.Gamma && f.Method == profile.MethodMLE && f.P1 != nil {
 			// ln(mean) − mean(ln) is all that the likelihood of a Gamma shape k knows: ln k − ψ(k).
-			add(math.Log(mean)-logs/n, math.Log(*f.P1)-mathext.Digamma(*f.P1))
+			// It is about 1/k for small shapes, and so has their error.
+			add(math.Log(mean)-logs/n, math.Log(*f.P1)-mathext.Digamma(*f.P1), variance(f.P1Lo, f.P1Hi, 1/n))
 		}
 	}
 	slices.Sort(gaps)
@@ -264,9 +270,18 @@ func gapFigures(stamps []int64, g *groupTables, add func(got, want float64)) {
 		want *float64
 	}{{.5, row.P50S}, {.9, row.P90S}, {.99, row.P99S}} {
 		if q.want != nil {
-			add(gaps[max(int(math.Ceil(q.p*n))-1, 0)], *q.want)
+			add(gaps[max(int(math.Ceil(q.p*n))-1, 0)], *q.want, 1/n)
 		}
 	}
+}
+
+// variance is that of the logarithm of a figure with a 95 % interval, or what stands in for it.
+func variance(lo, hi *float64, otherwise float64) float64 {
+	if lo == nil || hi == nil || !(*lo > 0) {
+		return otherwise
+	}
+	sd := math.Log(*hi / *lo) / (2 * 1.96)
+	return sd * sd
 }
 
 // drawStamps draws the arrivals of a group over the profile's window, sorted, later turns included.
