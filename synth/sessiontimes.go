@@ -68,6 +68,8 @@ type placer struct {
 	room []float64 // later turns by minute that are still wanted; nil = not known
 	want []float64
 	r    *rand.Rand
+
+	offsets []int64 // of the later turns of the session that is placed
 }
 
 // newPlacer wants the requests of a curve (of the whole window, in requests per second), less the starts.
@@ -134,29 +136,37 @@ func (p *placer) place(starts []int64) []shapeID {
 
 // best is the place in free of the start whose later turns fall where most are still wanted.
 func (p *placer) best(starts []int64, free []int32, id shapeID) int {
+	p.offsets = p.offsets[:0]
+	times, at := p.m.times(p.seed, id), int64(0)
+	for gap, ok := times.next(); ok; gap, ok = times.next() {
+		at += gap
+		p.offsets = append(p.offsets, at)
+	}
 	best, least := 0, 0.0
 	for trial := range placeTrials {
 		k := p.r.IntN(len(free))
-		if cost := p.walk(starts[free[k]], id, false); trial == 0 || cost < least {
+		if cost := p.cost(starts[free[k]]); trial == 0 || cost < least {
 			best, least = k, cost
 		}
 	}
-	p.walk(starts[free[best]], id, true)
+	for _, offset := range p.offsets {
+		if us := starts[free[best]] + offset; us < p.end {
+			p.room[us/placeBinUs]--
+		}
+	}
 	return best
 }
 
-// walk sums up how full the minutes of a session's later turns are, and takes their room.
-func (p *placer) walk(at int64, id shapeID, take bool) (cost float64) {
-	times := p.m.times(p.seed, id)
-	for gap, ok := times.next(); ok; gap, ok = times.next() {
-		if at += gap; at >= p.end {
-			return cost + float64(times.turns+1)
+// cost says how full the minutes of the later turns are after a start.
+func (p *placer) cost(start int64) (cost float64) {
+	for _, offset := range p.offsets {
+		us := start + offset
+		if us >= p.end {
+			cost++ // the turn is lost
+			continue
 		}
-		bin := at / placeBinUs
+		bin := us / placeBinUs
 		cost -= p.room[bin] / p.want[bin]
-		if take {
-			p.room[bin]--
-		}
 	}
 	return cost
 }
