@@ -33,6 +33,7 @@ var kept = map[string][]string{
 	ModeWarp:        {"rows", "tokens_in", "tokens_out", "partial_sessions", "ks_input", "ks_output", "shape60", "hit_ratio", "private_shared", "tenant_share"},
 	ModeIndependent: {"rows", "tokens_in", "tokens_out", "partial_sessions", "ks_input", "ks_output", "private_shared", "tenant_share"},
 	ModeBalancer:    {"partial_sessions", "private_shared"},
+	ModeModel:       {},
 }
 
 // judged takes the judgement from what the mode does not promise.

@@ -68,7 +68,10 @@ func (m *measure) has(bit int) bool { return m.seen[bit/64]&(1<<(bit%64)) != 0 }
 // has none.
 func (m *measure) all() []schemas.Invariant {
 	b, a := m.before, m.after
-	v := []schemas.Invariant{m.rows(), m.tokens("tokens_in", b.tokensIn, a.tokensIn), m.tokens("tokens_out", b.tokensOut, a.tokensOut), m.partialSessions()}
+	v := []schemas.Invariant{m.rows(), m.tokens("tokens_in", b.tokensIn, a.tokensIn), m.tokens("tokens_out", b.tokensOut, a.tokensOut)}
+	if m.mode != ModeModel {
+		v = append(v, m.partialSessions())
+	}
 	v = append(v, m.ks("ks_input", &b.ins, &a.ins)...)
 	v = append(v, m.ks("ks_output", &b.outs, &a.outs)...)
 	v = append(v, m.shape60()...)
@@ -218,7 +221,11 @@ func (m *measure) hits() []schemas.Invariant {
 	shift := m.before.sample.shift
 	law.Limit += fmt.Sprintf(" at %d blocks for %d; %d shared by sessions", scaled[worst]<<shift, at[worst]<<shift, len(core)<<shift)
 	infinite := within("hit_infinite", before.Infinite.Block, after.Infinite.Block, before.Infinite.Block, .02)
-	return []schemas.Invariant{m.unlessSmall(law), reported(infinite, "reported only"), m.privateShared(core)}
+	v := []schemas.Invariant{m.unlessSmall(law), reported(infinite, "reported only")}
+	if m.mode == ModeModel {
+		return v
+	}
+	return append(v, m.privateShared(core))
 }
 
 // corePart is the part of a cache that blocks shared by sessions may fill for the two-sided law of hits.

@@ -252,7 +252,7 @@ Exit codes: 0 done; 1 failed while running; 2 wrong usage, or the profile cannot
 			}
 			res.Trace.Notes = nil
 			writeSynth(a.progressWriter(), res)
-			if err := a.writeTrace(res.Trace, out, formatOf(out, to), version.String()); err != nil || out == "-" {
+			if err := a.writeTrace(cmd.Context(), res.Trace, out, formatOf(out, to), version.String()); err != nil || out == "-" {
 				return err
 			}
 			return synthManifest(cmd, p, args, res, f.seed, started, out)
