@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync"
 
 	"gonum.org/v1/gonum/stat"
 
@@ -193,39 +194,38 @@ func (m *measure) idc60() []schemas.Invariant {
 // more users share them and the ratio rises (for f < 1 it falls): where they would fill more than corePart of the
 // cache, only the other direction is a fault.
 func (m *measure) hits() []schemas.Invariant {
-	at := m.before.sample.probes()
-	if at == nil {
+	before := m.before.sample.cache()
+	if before.at == nil {
 		return nil
 	}
-	scaled := make([]int64, len(at))
-	for i, c := range at {
-		scaled[i] = scaledCapacity(c, m.growth())
+	after := before.scaled(m.growth())
+	var others sync.WaitGroup
+	others.Go(func() { after.simulate(m.after.sample.traceRows, nil) })
+	core := m.core()
+	var private []schemas.Invariant
+	if m.mode != ModeModel {
+		private = append(private, m.privateShared(core))
 	}
-	before := profile.PrefixHits(m.before.sample.traceRows, m.f.blockSize, at)
-	after := profile.PrefixHits(m.after.sample.traceRows, m.f.blockSize, scaled)
+	others.Wait()
+	off := func(k int) float64 { return math.Abs(after.lru[k] - before.lru[k]) }
 	worst := 0
-	for i := range at {
-		if off(before, after, i) > off(before, after, worst) {
-			worst = i
+	for k := range before.at {
+		if off(k) > off(worst) {
+			worst = k
 		}
 	}
-	core := m.core()
-	want := before.LRU[worst].Block
-	law := within("hit_ratio", want, after.LRU[worst].Block, want, m.hitSlack())
-	if !m.warped() && float64(len(core)) > corePart*float64(at[worst]) {
-		law = atLeast("hit_ratio", want, after.LRU[worst].Block, want-m.hitSlack())
+	want, got := before.lru[worst], after.lru[worst]
+	law := within("hit_ratio", want, got, want, m.hitSlack())
+	if !m.warped() && float64(len(core)) > corePart*float64(before.at[worst]) {
+		law = atLeast("hit_ratio", want, got, want-m.hitSlack())
 		if m.scale < 1 {
-			law = atMost("hit_ratio", want, after.LRU[worst].Block, want+m.hitSlack())
+			law = atMost("hit_ratio", want, got, want+m.hitSlack())
 		}
 	}
 	shift := m.before.sample.shift
-	law.Limit += fmt.Sprintf(" at %d blocks for %d; %d shared by sessions", scaled[worst]<<shift, at[worst]<<shift, len(core)<<shift)
-	infinite := within("hit_infinite", before.Infinite.Block, after.Infinite.Block, before.Infinite.Block, .02)
-	v := []schemas.Invariant{m.unlessSmall(law), reported(infinite, "reported only")}
-	if m.mode == ModeModel {
-		return v
-	}
-	return append(v, m.privateShared(core))
+	law.Limit += fmt.Sprintf(" at %d blocks for %d; %d shared by sessions", after.at[worst]<<shift, before.at[worst]<<shift, len(core)<<shift)
+	infinite := within("hit_infinite", before.infinite, after.infinite, before.infinite, .02)
+	return append([]schemas.Invariant{m.unlessSmall(law), reported(infinite, "reported only")}, private...)
 }
 
 // corePart is the part of a cache that blocks shared by sessions may fill for the two-sided law of hits.
@@ -265,8 +265,6 @@ func (m *measure) privateShared(core map[int64]struct{}) schemas.Invariant {
 	})
 	return atMost("private_shared", 0, float64(shared), 0)
 }
-
-func off(a, b profile.CacheHits, i int) float64 { return math.Abs(a.LRU[i].Block - b.LRU[i].Block) }
 
 // tenantShare is the largest change of a tenant's share of the requests. Whole sessions cannot come nearer than the
 // largest one of the trace.

@@ -154,7 +154,7 @@ func (w *windows) idc() (idc float64, n int64) {
 }
 
 // sampleBlocks is the most blocks that are looked at one by one, on average.
-const sampleBlocks = 1 << 20
+const sampleBlocks = 1 << 19
 
 // blockSample holds the blocks of a trace, or of a large one those whose id hashes to zero in the low shift
 // bits: spatial sampling (SHARDS: Waldspurger, Park, Garthwaite, Ahmad 2015), which keeps all uses of a block or
@@ -165,6 +165,14 @@ type blockSample struct {
 	total int64 // blocks, sampled or not
 	ids   []int64
 	rows  []sampledRow
+	hits  *cacheHits // of these blocks; nil = not yet simulated
+}
+
+// cacheHits is what caches hit of a trace's blocks.
+type cacheHits struct {
+	at       []int64   // probed capacities in sampled blocks, ascending; nil = no row tells its blocks
+	lru      []float64 // share of blocks hit at each
+	infinite float64   // and in an infinite cache
 }
 
 // sampledRow is a row with n sampled blocks.
@@ -246,42 +254,72 @@ func (s *blockSample) traceRows(yield func(*schemas.TraceRow) bool) {
 	}
 }
 
-func (s *blockSample) distinct() int64 {
+// probeParts are the capacities at which caches are compared, as parts of the source's different blocks.
+var probeParts = [...]int64{64, 16, 4}
+
+// cache sends the blocks through caches of the probed capacities, once.
+func (s *blockSample) cache() *cacheHits {
+	if s.hits == nil {
+		s.hits = &cacheHits{at: s.probes()}
+		s.hits.simulate(s.traceRows, nil)
+	}
+	return s.hits
+}
+
+// probes are the probed capacities; nil when no row tells its blocks.
+func (s *blockSample) probes() []int64 {
+	if len(s.ids) == 0 {
+		return nil
+	}
 	seen := make(map[int64]struct{}, len(s.ids)/2)
 	for _, id := range s.ids {
 		seen[id] = struct{}{}
 	}
-	return int64(len(seen))
-}
-
-// probeParts are the capacities at which caches are compared, as parts of the source's different blocks.
-var probeParts = [...]int64{64, 16, 4}
-
-// probes returns those capacities in sampled blocks, ascending; nil when no row tells its blocks.
-func (s *blockSample) probes() []int64 {
-	distinct := s.distinct()
-	if distinct == 0 {
-		return nil
-	}
 	out := make([]int64, len(probeParts))
 	for k, part := range probeParts {
-		out[k] = max(distinct/part, 1)
+		out[k] = max(int64(len(seen))/part, 1)
 	}
 	return out
 }
 
+// simulate fills in what caches of the capacities hit of rows. each is told for every hit the smallest that has it.
+func (c *cacheHits) simulate(rows func(yield func(*schemas.TraceRow) bool), each func(r *schemas.TraceRow, smallest int)) {
+	blocks, hit := 0, make([]int, len(c.at)+1)
+	profile.NeededCapacity(rows, func(r *schemas.TraceRow, _ int, need int64) {
+		blocks++
+		if need == profile.Cold {
+			return
+		}
+		k := 0
+		for k < len(c.at) && c.at[k] < need {
+			k++
+		}
+		hit[k]++
+		if each != nil && k < len(c.at) {
+			each(r, k)
+		}
+	})
+	sum := 0
+	c.lru = make([]float64, len(c.at))
+	for k, n := range hit {
+		sum += n
+		if k < len(c.at) {
+			c.lru[k] = float64(sum) / float64(max(blocks, 1))
+		}
+	}
+	c.infinite = float64(sum) / float64(max(blocks, 1))
+}
+
 // needed counts for each row the sampled blocks that the source itself hits at each probed capacity.
 func (s *blockSample) needed(rows int) [][len(probeParts)]uint16 {
-	at := s.probes()
-	if at == nil {
+	s.hits = &cacheHits{at: s.probes()}
+	if s.hits.at == nil {
 		return nil
 	}
 	out := make([][len(probeParts)]uint16, rows)
-	profile.NeededCapacity(s.traceRows, func(r *schemas.TraceRow, _ int, need int64) {
-		for k, c := range at {
-			if need <= c {
-				out[r.Row][k] = min(out[r.Row][k], math.MaxUint16-1) + 1
-			}
+	s.hits.simulate(s.traceRows, func(r *schemas.TraceRow, smallest int) {
+		for k := smallest; k < len(probeParts); k++ {
+			out[r.Row][k] = min(out[r.Row][k], math.MaxUint16-1) + 1
 		}
 	})
 	return out

@@ -7,7 +7,6 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
-	"tailgate/profile"
 	"tailgate/schemas"
 )
 
@@ -157,24 +156,27 @@ func (s *scorer) sumsCost(got *tally) float64 {
 // cacheCost is the same for the cache hits that the selected sessions have by themselves, at f times the probed
 // capacities.
 func (s *scorer) cacheCost(sel selection) float64 {
-	at := s.sample.probes()
-	before := profile.PrefixHits(s.sample.traceRows, s.blockSize, at)
-	for k := range at {
-		at[k] = scaledCapacity(at[k], s.scale)
-	}
-	after := profile.PrefixHits(func(yield func(*schemas.TraceRow) bool) {
+	before := s.sample.cache()
+	after := before.scaled(s.scale)
+	after.simulate(func(yield func(*schemas.TraceRow) bool) {
 		s.sample.traceRows(func(r *schemas.TraceRow) bool { return !sel[s.of[r.Row]] || yield(r) })
-	}, s.blockSize, at)
+	}, nil)
 	cost := 0.0
-	for k := range at {
-		used := (after.LRU[k].Block - before.LRU[k].Block) / hitLimit(s.scale)
+	for k := range after.lru {
+		used := (after.lru[k] - before.lru[k]) / hitLimit(s.scale)
 		cost += used * used
 	}
 	return cost
 }
 
-// scaledCapacity is the cache that corresponds to one of c blocks at scale f.
-func scaledCapacity(c int64, f float64) int64 { return max(int64(math.Round(f*float64(c))), 1) }
+// scaled are caches that correspond to those of c at scale f, without their hits.
+func (c *cacheHits) scaled(f float64) *cacheHits {
+	out := &cacheHits{at: slices.Clone(c.at)}
+	for k, n := range c.at {
+		out.at[k] = max(int64(math.Round(f*float64(n))), 1)
+	}
+	return out
+}
 
 func (s *scorer) shapeCost(shape float64) float64 {
 	if s.far {

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"tailgate/internal/rng"
-	"tailgate/internal/testshared"
 	"tailgate/schemas"
 	"tailgate/synth"
 	"tailgate/trace"
@@ -101,16 +100,21 @@ func BenchmarkRescaleFile(b *testing.B) {
 }
 
 // BenchmarkRescaleMooncake rescales the public conversation trace by 1.5 in memory, the 32 draws and the measuring
-// included, in turn with reading and writing it.
+// included, in turn with reading and writing it; where it is absent, a made one with as many rows and blocks.
 func BenchmarkRescaleMooncake(b *testing.B) {
-	path := testshared.Path(b, "data/mooncake-fast25/conversation_trace.jsonl")
-	t, err := trace.Load(b.Context(), path, trace.Options{Seed: 1})
+	from, to := filepath.Join("..", "..", "shared", "data", "mooncake-fast25", "conversation_trace.jsonl"), filepath.Join(b.TempDir(), "out.jsonl")
+	if _, err := os.Stat(from); err != nil {
+		from = filepath.Join(b.TempDir(), "many.jsonl")
+		if err := manyRows(36_000, false).WriteFile(b.Context(), from, "", "test"); err != nil {
+			b.Fatal(err)
+		}
+	}
+	t, err := trace.Load(b.Context(), from, trace.Options{Seed: 1})
 	if err != nil {
 		b.Fatal(err)
 	}
-	to := filepath.Join(b.TempDir(), "out.jsonl")
 	inTurn(b, func() error {
-		t, err := trace.Load(b.Context(), path, trace.Options{Seed: 1})
+		t, err := trace.Load(b.Context(), from, trace.Options{Seed: 1})
 		if err != nil {
 			return err
 		}
