@@ -1,6 +1,7 @@
 package synth
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -80,14 +81,15 @@ func (n *numbering) finish(ctx context.Context, copies int32, threads int) (*fre
 		room = newGaps()
 	}
 	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(max(threads, 1))
-	for part := range usesParts {
+	for w := range threads {
 		g.Go(func() error {
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
 			r := resolver{numbering: n, room: room, tails: map[tail]uint32{}}
-			return r.resolve(part)
+			for part := w; part < usesParts; part += threads {
+				if err := cmp.Or(ctx.Err(), r.resolve(part)); err != nil {
+					return err
+				}
+			}
+			return nil
 		})
 	}
 	if err := g.Wait(); err != nil {
@@ -101,11 +103,13 @@ func (n *numbering) finish(ctx context.Context, copies int32, threads int) (*fre
 	return fresh, err
 }
 
-// resolver tells which blocks of one part of the ids are shared.
+// resolver tells which blocks are shared, for one part of the ids at a time.
 type resolver struct {
 	*numbering
 	room  *gaps
+	uses  []use
 	slots []holder // open addressing, by id
+	at    []uint32 // slot of each use
 	tails map[tail]uint32
 }
 
@@ -129,18 +133,24 @@ type tail struct {
 }
 
 func (r *resolver) resolve(part int) error {
-	uses, err := r.uses.load(part)
-	if err != nil {
+	var err error
+	if r.uses, err = r.numbering.uses.load(r.uses[:0], part); err != nil {
 		return err
 	}
 	size := 16
-	for size < 2*len(uses) {
+	for size < 2*len(r.uses) {
 		size *= 2
 	}
-	r.slots = make([]holder, size)
-	for i := range uses {
-		u := &uses[i]
-		h := r.slot(u.id)
+	if size > cap(r.slots) {
+		r.slots = make([]holder, size)
+	}
+	r.slots, r.at = r.slots[:size], r.at[:0]
+	clear(r.slots)
+	for i := range r.uses {
+		u := &r.uses[i]
+		k := r.slot(u.id)
+		r.at = append(r.at, k)
+		h := &r.slots[k]
 		switch session := r.of[u.row]; {
 		case h.state == 0:
 			*h = holder{id: u.id, first: r.placeOf(u), session: session, state: private}
@@ -149,10 +159,10 @@ func (r *resolver) resolve(part int) error {
 			h.state = shared
 		}
 	}
-	for i := range uses {
-		u := &uses[i]
+	for i := range r.uses {
+		u := &r.uses[i]
 		at := r.placeOf(u)
-		switch h := r.slot(u.id); {
+		switch h := &r.slots[r.at[i]]; {
 		case h.state == private:
 			r.place[at] = h.first
 		case r.full(u):
@@ -168,11 +178,11 @@ func (r *resolver) resolve(part int) error {
 	return nil
 }
 
-func (r *resolver) slot(id int64) *holder {
-	for i := usesHash(id); ; i++ {
-		h := &r.slots[i&uint64(len(r.slots)-1)]
-		if h.state == 0 || h.id == id {
-			return h
+func (r *resolver) slot(id int64) uint32 {
+	mask := uint64(len(r.slots) - 1)
+	for i := usesHash(id) & mask; ; i = (i + 1) & mask {
+		if h := &r.slots[i]; h.state == 0 || h.id == id {
+			return uint32(i)
 		}
 	}
 }

@@ -165,11 +165,11 @@ func TestUsesOfBlocksOnDisk(t *testing.T) {
 		t.Fatal("nothing was written")
 	}
 	for part := range usesParts {
-		a, err := memory.load(part)
+		a, err := memory.load(nil, part)
 		if err != nil {
 			t.Fatal(err)
 		}
-		b, err := disk.load(part)
+		b, err := disk.load(nil, part)
 		if err != nil {
 			t.Fatal(err)
 		}

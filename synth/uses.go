@@ -3,6 +3,7 @@ package synth
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"tailgate/internal/atomicfile"
 )
@@ -75,10 +76,10 @@ func (u *uses) write(p *usesPart) (err error) {
 	return nil
 }
 
-// load returns the uses of one part. It is safe for concurrent use once all are added.
-func (u *uses) load(part int) ([]use, error) {
+// load appends the uses of one part to out. It is safe for concurrent use once all are added.
+func (u *uses) load(out []use, part int) ([]use, error) {
 	p := &u.parts[part]
-	out := make([]use, 0, p.n)
+	out = slices.Grow(out, p.n)
 	row := int32(0)
 	buf := make([]byte, 0, usesChunk+2*binary.MaxVarintLen64)
 	for i, at := range p.chunks {
