@@ -3,6 +3,7 @@ package synth
 import (
 	"cmp"
 	"context"
+	"maps"
 	"math"
 	"slices"
 
@@ -20,6 +21,8 @@ const (
 	keySelect
 	keyTrim
 	keyJitter
+	keySample
+	keyReplica
 )
 
 // selection says which sessions get one copy more than ⌊f⌋.
@@ -27,52 +30,98 @@ type selection []bool
 
 // selector chooses sessions so that the number of rows is exact and the mix is kept.
 type selector struct {
-	f        float64
-	seed     uint64
-	sessions []session
-	strata   []stratum
-	want     int // rows that the selected sessions must have together
-	score    *scorer
+	*facts
+	scale  float64
+	seed   uint64
+	strata []stratum
+	want   int // rows that the selected sessions must have together
+	score  *scorer
+	bySize map[int][]int32 // sessions by their number of rows
+	sizes  []int           // ascending
+}
+
+func newSelector(f *facts, scale float64, seed uint64, strata []stratum, score *scorer) *selector {
+	n := len(f.at)
+	s := &selector{facts: f, scale: scale, seed: seed, strata: strata, score: score, bySize: map[int][]int32{},
+		want: int(math.Round(scale*float64(n))) - int(math.Floor(scale))*n}
+	for j := range int32(f.sessions()) {
+		s.bySize[f.size(j)] = append(s.bySize[f.size(j)], j)
+	}
+	s.sizes = slices.Sorted(maps.Keys(s.bySize))
+	return s
 }
 
 // best draws 32 selections, takes the one with the least cost (of equal ones, the first) and refines it.
 func (s *selector) best(ctx context.Context, threads int) (selection, error) {
-	if s.f == math.Floor(s.f) {
-		return make(selection, len(s.sessions)), nil
+	if s.scale == math.Floor(s.scale) {
+		return make(selection, s.sessions()), nil
 	}
-	drawn, cost := make([]selection, draws), make([]float64, draws)
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(threads)
-	for d := range draws {
+	cost := make([]float64, draws)
+	g, stop := errgroup.WithContext(ctx)
+	threads = min(threads, draws)
+	for w := range threads {
 		g.Go(func() error {
-			if err := ctx.Err(); err != nil {
-				return err
+			sel := make(selection, s.sessions())
+			for d := w; d < draws; d += threads {
+				if err := stop.Err(); err != nil {
+					return err
+				}
+				s.draw(sel, uint64(d))
+				cost[d] = s.score.cost(sel)
 			}
-			drawn[d] = s.draw(uint64(d))
-			cost[d] = s.score.cost(drawn[d])
 			return nil
 		})
 	}
 	if err := g.Wait(); err != nil {
 		return nil, err
 	}
-	k := 0
-	for d := range cost {
-		if cost[d] < cost[k] {
-			k = d
+	return s.final(ctx, cost)
+}
+
+// finalists is how many of the best draws are refined where the caches of the result must be looked at.
+const finalists = 4
+
+// final refines the best draw. For f < 1 it refines the best few, sends what they leave through the caches, and
+// takes the best of them: that a block was hit in the source does not tell that it is hit among fewer.
+func (s *selector) final(ctx context.Context, cost []float64) (selection, error) {
+	order := make([]int, len(cost))
+	for d := range order {
+		order[d] = d
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(cost[a], cost[b]) })
+	if s.scale > 1 || s.score.sample == nil || s.score.far {
+		order = order[:1]
+	}
+	var best selection
+	least := math.Inf(1)
+	for _, d := range order[:min(finalists, len(order))] {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		sel := make(selection, s.sessions())
+		s.draw(sel, uint64(d))
+		if !s.score.far {
+			s.refine(sel)
+		}
+		if len(order) == 1 {
+			return sel, nil
+		}
+		if c := s.score.cost(sel) + s.score.cacheCost(sel); c < least {
+			best, least = sel, c
 		}
 	}
-	s.refine(drawn[k])
-	return drawn[k], nil
+	return best, nil
 }
 
 // draw selects the fractional part: from each group of consecutive sessions of a stratum an exact number at
 // random, the remainder carried to the next group and on to the next stratum of the same size, from a random
 // start. So each session comes in with the probability frac(f), however small its stratum. Then it trims.
-func (s *selector) draw(d uint64) selection {
-	frac := s.f - math.Floor(s.f)
-	sel := make(selection, len(s.sessions))
-	carry, size := 0.0, -1
+func (s *selector) draw(sel selection, d uint64) {
+	frac := s.scale - math.Floor(s.scale)
+	clear(sel)
+	carry, size, number := 0.0, -1, uint64(0)
+	var shuffled []int32
+	missing := s.want
 	for _, st := range s.strata {
 		if st.size != size {
 			size = st.size
@@ -84,81 +133,95 @@ func (s *selector) draw(d uint64) selection {
 			exact := float64(len(group))*frac + carry
 			k := min(max(int(math.Round(exact)), 0), len(group))
 			carry = exact - float64(k)
-			for _, j := range s.shuffled(group, keySelect, d)[:k] {
-				sel[j] = true
+			// The first k places of a Fisher–Yates shuffle.
+			shuffled = append(shuffled[:0], group...)
+			key := rng.Hash(s.seed, keySelect, d, number)
+			number++
+			for i := range k {
+				at := i + below(rng.Hash(key, uint64(i)), len(group)-i)
+				shuffled[i], shuffled[at] = shuffled[at], shuffled[i]
+				sel[shuffled[i]] = true
+				missing -= s.size(shuffled[i])
 			}
 		}
 	}
-	s.trim(sel, d)
-	return sel
+	s.trim(sel, d, missing)
 }
 
-// shuffled returns the sessions in an order drawn by their own numbers.
-func (s *selector) shuffled(members []int32, key, d uint64) []int32 {
-	out := slices.Clone(members)
-	slices.SortFunc(out, func(a, b int32) int {
-		return cmp.Compare(rng.Hash(s.seed, key, d, uint64(a)), rng.Hash(s.seed, key, d, uint64(b)))
-	})
-	return out
-}
+// below maps 64 random bits to 0…n−1.
+func below(bits uint64, n int) int { return int((bits >> 33) * uint64(n) >> 31) }
 
 // trim flips sessions until the selected ones have the wanted number of rows: singletons where there are
 // enough, else the largest that fit, at last a pair of which one goes and one comes. What whole sessions cannot
 // reach stays missing.
-func (s *selector) trim(sel selection, d uint64) {
-	missing := s.want
-	for j := range sel {
-		if sel[j] {
-			missing -= s.sessions[j].size()
-		}
-	}
+func (s *selector) trim(sel selection, d uint64, missing int) {
 	if missing == 0 {
 		return
 	}
-	for _, j := range s.trimmable(sel, d, missing) {
-		if n := s.sessions[j].size(); n <= abs(missing) {
-			sel[j] = !sel[j]
-			missing -= n * sign(missing)
+	largest := min(abs(missing), s.sizes[len(s.sizes)-1])
+	if s.flippable(sel, 1, missing < 0) >= abs(missing) {
+		largest = 1
+	}
+	tries := uint64(0)
+	for size := largest; size > 0 && missing != 0; {
+		if size > abs(missing) {
+			size--
+			continue
 		}
+		j, ok := s.find(sel, size, missing < 0, rng.Hash(s.seed, keyTrim, d, tries))
+		if !ok {
+			size--
+			continue
+		}
+		tries++
+		sel[j] = !sel[j]
+		missing -= size * sign(missing)
 	}
 	if missing != 0 {
 		s.swap(sel, missing)
 	}
 }
 
-// trimmable lists the sessions that may be flipped, in the order of trial.
-func (s *selector) trimmable(sel selection, d uint64, missing int) []int32 {
-	var single, all []int32
-	for j := range s.sessions {
-		if sel[j] == (missing < 0) {
-			all = append(all, int32(j))
-			if s.sessions[j].size() == 1 {
-				single = append(single, int32(j))
-			}
+// flippable counts the sessions of a size that are selected, or not.
+func (s *selector) flippable(sel selection, size int, selected bool) (n int) {
+	for _, j := range s.bySize[size] {
+		if sel[j] == selected {
+			n++
 		}
 	}
-	if len(single) >= abs(missing) {
-		return s.shuffled(single, keyTrim, d)
+	return n
+}
+
+// find looks for a session of a size that is selected, or not, at random places first and then one by one.
+func (s *selector) find(sel selection, size int, selected bool, key uint64) (j int32, ok bool) {
+	const probes = 64
+	members := s.bySize[size]
+	if len(members) == 0 {
+		return 0, false
 	}
-	all = s.shuffled(all, keyTrim, d)
-	slices.SortStableFunc(all, func(a, b int32) int { return cmp.Compare(s.sessions[b].size(), s.sessions[a].size()) })
-	return all
+	at := 0
+	for i := range uint64(probes) {
+		at = below(rng.Hash(key, i), len(members))
+		if j = members[at]; sel[j] == selected {
+			return j, true
+		}
+	}
+	for i := range members {
+		if j = members[(at+i)%len(members)]; sel[j] == selected {
+			return j, true
+		}
+	}
+	return 0, false
 }
 
 // swap takes one session in and another out whose sizes differ by what is missing, when there are such two.
 func (s *selector) swap(sel selection, missing int) {
-	out := map[int]int{} // size → a selected session
-	for j := range sel {
-		if sel[j] {
-			out[s.sessions[j].size()] = j
-		}
-	}
-	for j := range sel {
-		if sel[j] {
-			continue
-		}
-		if k, ok := out[s.sessions[j].size()-missing]; ok {
-			sel[j], sel[k] = true, false
+	for _, in := range s.sizes {
+		out := in - missing
+		i := slices.IndexFunc(s.bySize[in], func(j int32) bool { return !sel[j] })
+		k := slices.IndexFunc(s.bySize[out], func(j int32) bool { return sel[j] })
+		if i >= 0 && k >= 0 {
+			sel[s.bySize[in][i]], sel[s.bySize[out][k]] = true, false
 			return
 		}
 	}

@@ -120,6 +120,7 @@ func TestThereAndBack(t *testing.T) {
 }
 
 func TestLawsOnPublicTraces(t *testing.T) {
+	var figures figures
 	for _, name := range []string{
 		"data/mooncake-fast25/conversation_trace.jsonl", "data/mooncake-fast25/synthetic_trace.jsonl",
 		"data/azure-llm-2023/AzureLLMInferenceTrace_conv.csv", "data/azure-llm-2023/AzureLLMInferenceTrace_code.csv",
@@ -130,14 +131,15 @@ func TestLawsOnPublicTraces(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, f := range scales {
-				t.Run(fmt.Sprint(f), func(t *testing.T) { checkLaws(t, tr, f, 1) })
+				t.Run(fmt.Sprint(f), func(t *testing.T) { figures.add(name, f, checkLaws(t, tr, f, 1)) })
 			}
 		})
 	}
+	figures.compare(t)
 }
 
 // checkLaws rescales and checks every law on the rows, without the help of the package's own measurements.
-func checkLaws(t *testing.T, tr *trace.Trace, f float64, seed uint64) {
+func checkLaws(t *testing.T, tr *trace.Trace, f float64, seed uint64) *synth.Result {
 	before := slices.Clone(tr.Rows)
 	res := rescale(t, tr, synth.Options{Scale: f, Seed: seed})
 	if !reflect.DeepEqual(before, tr.Rows) {
@@ -147,7 +149,7 @@ func checkLaws(t *testing.T, tr *trace.Trace, f float64, seed uint64) {
 		if !reflect.DeepEqual(tr.Rows, res.Trace.Rows) {
 			t.Error("f = 1 changed the rows")
 		}
-		return
+		return res
 	}
 	rows := res.Trace.Rows
 	if want := int(math.Round(f * float64(len(tr.Rows)))); len(rows) != want {
@@ -161,13 +163,74 @@ func checkLaws(t *testing.T, tr *trace.Trace, f float64, seed uint64) {
 		if v.Judged && !v.Held {
 			t.Errorf("%s: %v → %v, limit %s", v.Name, v.Before, v.After, v.Limit)
 		}
-		if slack := map[bool]float64{true: .015, false: .03}[f >= 1]; v.Name == "hit_ratio" && len(sessions.Rows) >= 2000 && math.Abs(v.After-v.Before) > slack {
-			t.Errorf("hit ratio %v → %v", v.Before, v.After)
-		}
 	}
+	checkLimits(t, tr, sessions, res, f)
 	if f == 1.5 {
 		if again := rescale(t, tr, synth.Options{Scale: f, Seed: seed, Threads: 1}); !reflect.DeepEqual(res, again) {
 			t.Error("one thread gives another result")
+		}
+	}
+	return res
+}
+
+// checkLimits holds what was measured to the limits as they are written down, where the trace is large enough.
+func checkLimits(t *testing.T, tr *trace.Trace, sessions trace.Sessions, res *synth.Result, f float64) {
+	t.Helper()
+	large := f >= .25 && len(sessions.Rows) >= 2000 && tr.LengthUs() >= 600e6
+	up := f >= 1
+	between := func(quarter, half, one float64) float64 { // at .25, .5 and 1, lines between
+		switch {
+		case f < .25:
+			return quarter
+		case f < .5:
+			return quarter + (half-quarter)*(f-.25)/.25
+		case f < 1:
+			return half + (one-half)*(f-.5)/.5
+		}
+		return one
+	}
+	pick := func(up1, down float64) float64 {
+		if up {
+			return up1
+		}
+		return down
+	}
+	n, m := float64(len(tr.Rows)), float64(len(res.Trace.Rows))
+	ks := max(between(.03, .02, .005), pick(1, 1.25)*1.63*math.Sqrt((n+m)/(n*m)))
+	for _, v := range res.Invariants {
+		broken := false
+		law := true
+		switch v.Name {
+		case "rows":
+			broken, law = math.Abs(v.After/(f*v.Before)-1) > .001+.5/(f*v.Before), false
+		case "tokens_in", "tokens_out":
+			broken = math.Abs(v.After/(f*v.Before)-1) > pick(.005, .015)
+		case "ks_input", "ks_output":
+			broken, law = v.After > ks, false
+		case "shape60":
+			broken = v.After < between(.82, .93, .99)
+		case "idc60":
+			if single := len(sessions.Rows) == len(tr.Rows); !single || !up {
+				if v.Judged {
+					t.Errorf("idc60 is judged: %+v", v)
+				}
+				continue
+			}
+			broken = math.Abs(v.After/(f*v.Before)-1) > .15
+		case "hit_ratio":
+			broken = math.Abs(v.After-v.Before) > pick(.015, .03)
+		case "partial_sessions", "private_shared":
+			broken, law = v.After > 0, false
+		case "tenant_share":
+			broken, law = large && v.After > .01, false
+		default:
+			continue
+		}
+		if broken && (large || !law) {
+			t.Errorf("%s: %v → %v", v.Name, v.Before, v.After)
+		}
+		if v.Judged == (law && !large) {
+			t.Errorf("%s of %d sessions at %v is judged: %v", v.Name, len(sessions.Rows), f, v.Judged)
 		}
 	}
 }

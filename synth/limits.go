@@ -3,13 +3,14 @@ package synth
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 
 	"tailgate/schemas"
 )
 
-// Below these sizes a sample of sessions is too small for the laws of tokens, shape, dispersion, hits and
-// shares: they are measured and not judged.
+// Below these sizes a sample of sessions is too small for the laws of tokens, shape, dispersion and hits: they
+// are measured and not judged.
 const (
 	judgedScale    = 0.25
 	judgedSessions = 2_000
@@ -17,7 +18,7 @@ const (
 )
 
 func (m *measure) small() bool {
-	return !m.warped() && (m.o.Scale < judgedScale || len(m.sessions) < judgedSessions || m.before.LengthUs() < judgedUs)
+	return !m.warped() && (m.scale < judgedScale || m.f.sessions() < judgedSessions || m.f.lengthUs < judgedUs)
 }
 
 func (m *measure) unlessSmall(v schemas.Invariant) schemas.Invariant {
@@ -25,6 +26,25 @@ func (m *measure) unlessSmall(v schemas.Invariant) schemas.Invariant {
 		return reported(v, "not judged: too small")
 	}
 	return v
+}
+
+// kept lists the invariants that each mode is judged by; nil = all. The others are told all the same.
+var kept = map[string][]string{
+	ModeWarp:        {"rows", "tokens_in", "tokens_out", "partial_sessions", "ks_input", "ks_output", "shape60", "hit_ratio", "private_shared", "tenant_share"},
+	ModeIndependent: {"rows", "tokens_in", "tokens_out", "partial_sessions", "ks_input", "ks_output", "private_shared", "tenant_share"},
+	ModeBalancer:    {"partial_sessions", "private_shared"},
+	ModeModel:       {},
+}
+
+// judged takes the judgement from what the mode does not promise.
+func (m *measure) judged(all []schemas.Invariant) []schemas.Invariant {
+	names, limited := kept[m.mode]
+	for i, v := range all {
+		if limited && v.Judged && !slices.Contains(names, v.Name) {
+			all[i] = reported(v, "mode "+m.mode+" does not keep it")
+		}
+	}
+	return all
 }
 
 // tokenLimit is the relative limit of tokens at scale f.
@@ -48,14 +68,14 @@ func (m *measure) tokenSlack() float64 {
 	if m.warped() {
 		return 0
 	}
-	return tokenLimit(m.o.Scale)
+	return tokenLimit(m.scale)
 }
 
 func (m *measure) hitSlack() float64 {
 	if m.warped() {
 		return 0
 	}
-	return hitLimit(m.o.Scale)
+	return hitLimit(m.scale)
 }
 
 // point is a measured limit at one scale.
@@ -81,19 +101,14 @@ func interpolate(points []point, f float64) float64 {
 }
 
 // ksLimit is the greater of the measured limit and of the two-sample distance that chance passes once in a
-// hundred. Rows of one session are alike, so that in a small sample the sessions count, not the rows; for the
-// same reason the formula is widened by a quarter for f < 1.
-func (m *measure) ksLimit(rowsBefore, rowsAfter int) float64 {
-	a, b := float64(rowsBefore), float64(rowsAfter)
-	if m.small() {
-		perSession := float64(len(m.sessions)) / float64(len(m.before.Rows))
-		a, b = max(a*perSession, 1), max(b*perSession, 1)
-	}
+// hundred, widened by a quarter for f < 1: rows of one session are alike, so that fewer rows count.
+func (m *measure) ksLimit(before, after int64) float64 {
+	a, b := float64(before), float64(after)
 	chance := 1.63 * math.Sqrt((a+b)/(a*b))
-	if m.o.Scale < 1 {
+	if m.scale < 1 {
 		chance *= 1.25
 	}
-	return max(chance, interpolate(ksPoints, m.o.Scale))
+	return max(chance, interpolate(ksPoints, m.scale))
 }
 
 func shapeLimit(f float64) float64 { return interpolate(shapePoints, f) }

@@ -2,94 +2,130 @@ package synth
 
 import (
 	"fmt"
-	"iter"
 	"math"
 	"slices"
+	"sync"
 
 	"gonum.org/v1/gonum/stat"
 
 	"tailgate/profile"
 	"tailgate/schemas"
-	"tailgate/trace"
 )
 
 // measure compares a rescaled trace with its source. It looks at the rows alone, not at how they were chosen.
 type measure struct {
-	before, after *trace.Trace
-	sessions      [][]int32 // of before
-	o             Options
+	mode          string
+	scale         float64
+	f             *facts // of the source
+	before, after *observer
+	seen          []uint64 // which copy of which row was seen, a bit each
+	most          int      // copies of a row that there may be
+	twice         int      // rows seen again
 }
+
+// newMeasure is for a source that is still to be seen: before.
+func newMeasure(mode string) *measure {
+	return &measure{mode: mode, before: newObserver(minuteUs, minuteUs)}
+}
+
+// begin makes ready for the result. The warp's law of dispersion reads the source at other widths.
+func (m *measure) begin(f *facts, scale float64) {
+	m.f, m.scale = f, scale
+	m.before.sample.thin()
+	after := int64(minuteUs)
+	if m.warped() {
+		width := func(f float64) int64 { return int64(math.Round(minuteUs * f)) }
+		m.before.shape = windows{width: width(max(scale, 1)), keep: true}
+		m.before.dispersion = windows{width: width(scale)}
+		after = width(max(1/scale, 1))
+		for _, at := range f.at {
+			m.before.shape.add(at)
+			m.before.dispersion.add(at)
+		}
+	}
+	m.after = newObserver(after, minuteUs)
+	m.after.sample.shift, m.after.sample.fixed = m.before.sample.shift, true
+	m.most = int(math.Ceil(max(scale, 1))) + 1
+	m.seen = make([]uint64, (len(f.at)*m.most+63)/64)
+}
+
+// see takes the next row of the result.
+func (m *measure) see(r *schemas.TraceRow, source int64, q int32) {
+	m.after.add(r, source, q)
+	if q < 0 || int(q) >= m.most || source < 0 || source >= int64(len(m.f.at)) {
+		m.twice++
+		return
+	}
+	bit := int(source)*m.most + int(q)
+	if m.has(bit) {
+		m.twice++
+	}
+	m.seen[bit/64] |= 1 << (bit % 64)
+}
+
+func (m *measure) has(bit int) bool { return m.seen[bit/64]&(1<<(bit%64)) != 0 }
 
 // all returns the invariants in a fixed order. What a trace does not tell (blocks, tenants, too short a time)
 // has none.
 func (m *measure) all() []schemas.Invariant {
-	v := []schemas.Invariant{
-		m.rows(),
-		m.tokens("tokens_in", func(r *schemas.TraceRow) *int32 { return &r.InputTokens }),
-		m.tokens("tokens_out", func(r *schemas.TraceRow) *int32 { return r.OutputTokens }),
-		m.partialSessions(),
+	b, a := m.before, m.after
+	v := []schemas.Invariant{m.rows(), m.tokens("tokens_in", b.tokensIn, a.tokensIn), m.tokens("tokens_out", b.tokensOut, a.tokensOut)}
+	if m.mode != ModeModel {
+		v = append(v, m.partialSessions())
 	}
-	v = append(v, m.ks("ks_input", func(r *schemas.TraceRow) *int32 { return &r.InputTokens })...)
-	v = append(v, m.ks("ks_output", func(r *schemas.TraceRow) *int32 { return r.OutputTokens })...)
+	v = append(v, m.ks("ks_input", &b.ins, &a.ins)...)
+	v = append(v, m.ks("ks_output", &b.outs, &a.outs)...)
 	v = append(v, m.shape60()...)
 	v = append(v, m.idc60()...)
 	v = append(v, m.hits()...)
-	return append(v, m.tenantShare()...)
+	v = append(v, m.tenantShare()...)
+	if m.warped() {
+		v = append(v, m.overlaps()...)
+	}
+	return m.judged(v)
 }
 
-func (m *measure) warped() bool { return m.o.Mode == ModeWarp }
+func (m *measure) warped() bool { return m.mode == ModeWarp }
 
 // growth is by how much the number of requests grows: a warp keeps it.
 func (m *measure) growth() float64 {
 	if m.warped() {
 		return 1
 	}
-	return m.o.Scale
+	return m.scale
 }
 
 func (m *measure) rows() schemas.Invariant {
-	n, got := float64(len(m.before.Rows)), float64(len(m.after.Rows))
+	n, got := float64(m.before.rows), float64(m.after.rows)
 	want := math.Round(m.growth() * n)
-	smallest := len(m.before.Rows)
-	for _, rows := range m.sessions {
-		smallest = min(smallest, len(rows))
+	smallest := m.before.rows
+	for j := range int32(m.f.sessions()) {
+		smallest = min(smallest, m.f.size(j))
 	}
 	// Whole sessions cannot come nearer than the smallest one.
 	slack := max(.001*want, float64(smallest-1))
 	return within("rows", n, got, want, slack)
 }
 
-func (m *measure) tokens(name string, length func(*schemas.TraceRow) *int32) schemas.Invariant {
-	before, after := sum(m.before, length), sum(m.after, length)
+func (m *measure) tokens(name string, before, after float64) schemas.Invariant {
 	want := m.growth() * before
-	v := within(name, before, after, want, m.tokenSlack()*want)
-	return m.unlessSmall(v)
-}
-
-func sum(t *trace.Trace, length func(*schemas.TraceRow) *int32) (total float64) {
-	for i := range t.Rows {
-		if l := length(&t.Rows[i]); l != nil {
-			total += float64(*l)
-		}
-	}
-	return total
+	return m.unlessSmall(within(name, before, after, want, m.tokenSlack()*want))
 }
 
 // partialSessions counts copies of sessions that lack a row, or have one twice.
 func (m *measure) partialSessions() schemas.Invariant {
-	if m.o.Scale == 1 {
-		return atMost("partial_sessions", 0, 0, 0)
-	}
-	of := m.sessionOf()
-	counts := map[copyOf]int{}
-	for i := range m.after.Rows {
-		r := &m.after.Rows[i]
-		counts[copyOf{of[r.SourceRow], r.Copy}]++
-	}
-	partial := 0
-	for c, n := range counts {
-		if n != len(m.sessions[c.session]) {
-			partial++
+	partial := m.twice
+	for j := range int32(m.f.sessions()) {
+		for q := range m.most {
+			n := 0
+			for _, i := range m.f.rows(j) {
+				if m.has(int(i)*m.most + q) {
+					n++
+				}
+			}
+			if n != 0 && n != m.f.size(j) {
+				partial++
+			}
 		}
 	}
 	return atMost("partial_sessions", 0, float64(partial), 0)
@@ -98,113 +134,57 @@ func (m *measure) partialSessions() schemas.Invariant {
 // copyOf names one copy of a session of the source.
 type copyOf struct{ session, q int32 }
 
-// sessionOf maps the rows of the source to their sessions.
-func (m *measure) sessionOf() []int32 {
-	of := make([]int32, len(m.before.Rows))
-	for j, rows := range m.sessions {
-		for _, i := range rows {
-			of[i] = int32(j)
-		}
-	}
-	return of
-}
-
 // ks is the two-sample Kolmogorov–Smirnov distance of lengths.
-func (m *measure) ks(name string, length func(*schemas.TraceRow) *int32) []schemas.Invariant {
-	a, b := lengthsOf(m.before, length), lengthsOf(m.after, length)
-	if len(a) == 0 || len(b) == 0 {
+func (m *measure) ks(name string, before, after *lengths) []schemas.Invariant {
+	if before.n == 0 || after.n == 0 {
 		return nil
 	}
-	d := stat.KolmogorovSmirnov(a, nil, b, nil)
-	return []schemas.Invariant{atMost(name, 0, d, m.ksLimit(len(a), len(b)))}
-}
-
-func lengthsOf(t *trace.Trace, length func(*schemas.TraceRow) *int32) []float64 {
-	out := make([]float64, 0, len(t.Rows))
-	for i := range t.Rows {
-		if l := length(&t.Rows[i]); l != nil {
-			out = append(out, float64(*l))
-		}
-	}
-	slices.Sort(out)
-	return out
+	return []schemas.Invariant{atMost(name, 0, before.distance(after), m.ksLimit(before.n, after.n))}
 }
 
 // shape60 is the correlation of the counts per 60 s of the source, before and after.
 func (m *measure) shape60() []schemas.Invariant {
-	width := func(f float64) int64 { return int64(math.Round(minuteUs * f)) }
-	before, after := counts(m.before, minuteUs), counts(m.after, minuteUs)
-	if m.warped() {
-		before = counts(m.before, width(max(m.o.Scale, 1)))
-		after = counts(m.after, width(max(1/m.o.Scale, 1)))
-	}
+	before, after := m.before.shape.counts, m.after.shape.counts
 	n := max(len(before), len(after))
 	before, after = padded(before, n), padded(after, n)
 	if n < 2 || slices.Min(before) == slices.Max(before) || slices.Min(after) == slices.Max(after) {
 		return nil
 	}
-	v := atLeast("shape60", 1, stat.Correlation(before, after, nil), shapeLimit(m.o.Scale))
+	v := atLeast("shape60", 1, stat.Correlation(before, after, nil), shapeLimit(m.scale))
+	if mean, variance := stat.MeanVariance(before, nil); variance < mean {
+		return []schemas.Invariant{reported(v, "not judged: steadier than a Poisson process")}
+	}
 	return []schemas.Invariant{m.unlessSmall(v)}
 }
 
-func counts(t *trace.Trace, width int64) []float64 {
-	out := make([]float64, t.Rows[len(t.Rows)-1].ScheduledUs/width+1)
-	for i := range t.Rows {
-		out[t.Rows[i].ScheduledUs/width]++
-	}
-	return out
+func padded(x []float64, n int) []float64 {
+	return append(slices.Clone(x), make([]float64, n-len(x))...)
 }
 
-func padded(x []float64, n int) []float64 { return append(x, make([]float64, n-len(x))...) }
-
 // idc60 holds the dispersion of counts in 60 s against its law: f·IDC(60 s) for coherent copies, IDC(f·60 s) of
-// the source for a warp.
+// the source for a warp, IDC(60 s) for independent copies, 1 + f·(IDC(60 s) − 1) for independent thinning.
 func (m *measure) idc60() []schemas.Invariant {
-	width, factor := int64(minuteUs), m.o.Scale
-	if m.warped() {
-		width, factor = int64(math.Round(minuteUs*m.o.Scale)), 1
-	}
-	plain := profile.Counts(stampsOf(m.before), minuteUs)
-	before, after := profile.Counts(stampsOf(m.before), width), profile.Counts(stampsOf(m.after), minuteUs)
-	if min(plain.Windows, before.Windows, after.Windows) < profile.MinWindows {
+	plain, _ := m.before.plain.idc()
+	before, windowsBefore := m.before.dispersion.idc()
+	after, windowsAfter := m.after.dispersion.idc()
+	if min(windowsBefore, windowsAfter) < profile.MinWindows {
 		return nil
 	}
-	want := factor * before.IDC()
+	want := m.scale * before
+	switch {
+	case m.warped():
+		want = before
+	case m.mode == ModeIndependent && m.scale >= 1:
+		want = plain
+	case m.mode == ModeIndependent:
+		want = 1 + m.scale*(plain-1)
+	}
 	// Below 1 (steadier than Poisson) the jitter of copies weighs more than the law; there 15 % of Poisson hold.
-	v := within("idc60", plain.IDC(), after.IDC(), want, .15*max(want, 1))
-	if m.warped() || m.o.Scale < 1 || len(m.sessions) < len(m.before.Rows) {
+	v := within("idc60", plain, after, want, .15*max(want, 1))
+	if m.scale < 1 || !m.f.singleTurn() {
 		return []schemas.Invariant{reported(v, "reported only")}
 	}
 	return []schemas.Invariant{m.unlessSmall(v)}
-}
-
-func stampsOf(t *trace.Trace) []int64 {
-	out := make([]int64, len(t.Rows))
-	for i := range t.Rows {
-		out[i] = t.Rows[i].ScheduledUs
-	}
-	return out
-}
-
-// probeParts are the capacities at which caches are compared, as parts of the source's different blocks.
-var probeParts = [...]int64{64, 16, 4}
-
-// probes returns those capacities in blocks, ascending; nil when no row tells its blocks.
-func probes(t *trace.Trace) []int64 {
-	distinct := map[int64]struct{}{}
-	for i := range t.Rows {
-		for _, id := range t.Rows[i].HashIDs {
-			distinct[id] = struct{}{}
-		}
-	}
-	if len(distinct) == 0 {
-		return nil
-	}
-	out := make([]int64, len(probeParts))
-	for k, part := range probeParts {
-		out[k] = max(int64(len(distinct))/part, 1)
-	}
-	return out
 }
 
 // hits holds the cache against its law: with f times the traffic, f times the cache hits as much. Of the probed
@@ -214,34 +194,38 @@ func probes(t *trace.Trace) []int64 {
 // more users share them and the ratio rises (for f < 1 it falls): where they would fill more than corePart of the
 // cache, only the other direction is a fault.
 func (m *measure) hits() []schemas.Invariant {
-	at := probes(m.before)
-	if at == nil {
+	before := m.before.sample.cache()
+	if before.at == nil {
 		return nil
 	}
-	scaled := make([]int64, len(at))
-	for i, c := range at {
-		scaled[i] = max(int64(math.Round(m.growth()*float64(c))), 1)
-	}
-	before := profile.PrefixHits(each(m.before), m.before.Meta.BlockSize, at)
-	after := profile.PrefixHits(each(m.after), m.after.Meta.BlockSize, scaled)
-	worst := 0
-	for i := range at {
-		if off(before, after, i) > off(before, after, worst) {
-			worst = i
-		}
-	}
+	after := before.scaled(m.growth())
+	var others sync.WaitGroup
+	others.Go(func() { after.simulate(m.after.sample.traceRows, nil) })
 	core := m.core()
-	want := before.LRU[worst].Block
-	law := within("hit_ratio", want, after.LRU[worst].Block, want, m.hitSlack())
-	if !m.warped() && float64(len(core)) > corePart*float64(at[worst]) {
-		law = atLeast("hit_ratio", want, after.LRU[worst].Block, want-m.hitSlack())
-		if m.o.Scale < 1 {
-			law = atMost("hit_ratio", want, after.LRU[worst].Block, want+m.hitSlack())
+	var private []schemas.Invariant
+	if m.mode != ModeModel {
+		private = append(private, m.privateShared(core))
+	}
+	others.Wait()
+	off := func(k int) float64 { return math.Abs(after.lru[k] - before.lru[k]) }
+	worst := 0
+	for k := range before.at {
+		if off(k) > off(worst) {
+			worst = k
 		}
 	}
-	law.Limit += fmt.Sprintf(" at %d blocks for %d; %d shared by sessions", scaled[worst], at[worst], len(core))
-	infinite := within("hit_infinite", before.Infinite.Block, after.Infinite.Block, before.Infinite.Block, .02)
-	return []schemas.Invariant{m.unlessSmall(law), reported(infinite, "reported only"), m.privateShared(core)}
+	want, got := before.lru[worst], after.lru[worst]
+	law := within("hit_ratio", want, got, want, m.hitSlack())
+	if !m.warped() && float64(len(core)) > corePart*float64(before.at[worst]) {
+		law = atLeast("hit_ratio", want, got, want-m.hitSlack())
+		if m.scale < 1 {
+			law = atMost("hit_ratio", want, got, want+m.hitSlack())
+		}
+	}
+	shift := m.before.sample.shift
+	law.Limit += fmt.Sprintf(" at %d blocks for %d; %d shared by sessions", after.at[worst]<<shift, before.at[worst]<<shift, len(core)<<shift)
+	infinite := within("hit_infinite", before.infinite, after.infinite, before.infinite, .02)
+	return append([]schemas.Invariant{m.unlessSmall(law), reported(infinite, "reported only")}, private...)
 }
 
 // corePart is the part of a cache that blocks shared by sessions may fill for the two-sided law of hits.
@@ -249,29 +233,27 @@ const corePart = .05
 
 // core holds the blocks that more than one session of the source uses.
 func (m *measure) core() map[int64]struct{} {
-	core, owner := map[int64]struct{}{}, map[int64]int{}
-	for j, rows := range m.sessions {
-		for _, i := range rows {
-			for _, id := range m.before.Rows[i].HashIDs {
-				if o, seen := owner[id]; !seen {
-					owner[id] = j
-				} else if o != j {
-					core[id] = struct{}{}
-				}
+	core, owner := map[int64]struct{}{}, map[int64]int32{}
+	m.before.sample.each(func(r sampledRow, ids []int64) {
+		j := m.f.of[r.source]
+		for _, id := range ids {
+			if o, seen := owner[id]; !seen {
+				owner[id] = j
+			} else if o != j {
+				core[id] = struct{}{}
 			}
 		}
-	}
+	})
 	return core
 }
 
 // privateShared counts blocks outside the core that two copies of sessions share: each would be a cache hit that
 // no real user brings.
 func (m *measure) privateShared(core map[int64]struct{}) schemas.Invariant {
-	of, owner, shared := m.sessionOf(), map[int64]copyOf{}, 0
-	for i := range m.after.Rows {
-		r := &m.after.Rows[i]
-		mine := copyOf{of[r.SourceRow], r.Copy}
-		for _, id := range r.HashIDs {
+	owner, shared := map[int64]copyOf{}, 0
+	m.after.sample.each(func(r sampledRow, ids []int64) {
+		mine := copyOf{m.f.of[r.source], r.q}
+		for _, id := range ids {
 			if _, ok := core[id]; ok {
 				continue
 			}
@@ -280,42 +262,23 @@ func (m *measure) privateShared(core map[int64]struct{}) schemas.Invariant {
 			}
 			owner[id] = mine
 		}
-	}
+	})
 	return atMost("private_shared", 0, float64(shared), 0)
 }
 
-func off(a, b profile.CacheHits, i int) float64 { return math.Abs(a.LRU[i].Block - b.LRU[i].Block) }
-
-func each(t *trace.Trace) iter.Seq[*schemas.TraceRow] {
-	return func(yield func(*schemas.TraceRow) bool) {
-		for i := range t.Rows {
-			if !yield(&t.Rows[i]) {
-				return
-			}
-		}
-	}
-}
-
-// tenantShare is the largest change of a tenant's share of the requests.
+// tenantShare is the largest change of a tenant's share of the requests. Whole sessions cannot come nearer than the
+// largest one of the trace.
 func (m *measure) tenantShare() []schemas.Invariant {
-	before, after := shares(m.before), shares(m.after)
-	if len(before) < 2 {
+	if len(m.before.tenants) < 2 {
 		return nil
 	}
+	largest := 0
+	for j := range int32(m.f.sessions()) {
+		largest = max(largest, m.f.size(j))
+	}
 	worst := 0.0
-	for tenant, share := range before {
-		worst = max(worst, math.Abs(after[tenant]-share))
+	for tenant, n := range m.before.tenants {
+		worst = max(worst, math.Abs(float64(m.after.tenants[tenant])/float64(m.after.rows)-float64(n)/float64(m.before.rows)))
 	}
-	return []schemas.Invariant{m.unlessSmall(atMost("tenant_share", 0, worst, .01))}
-}
-
-func shares(t *trace.Trace) map[string]float64 {
-	out := map[string]float64{}
-	for i := range t.Rows {
-		out[text(t.Rows[i].Tenant)]++
-	}
-	for k := range out {
-		out[k] /= float64(len(t.Rows))
-	}
-	return out
+	return []schemas.Invariant{atMost("tenant_share", 0, worst, max(.01, float64(largest)/float64(m.after.rows)))}
 }

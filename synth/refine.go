@@ -6,6 +6,7 @@ const (
 	neighbours   = 3 // partners that are tried with each session
 	refinePasses = 4
 	refineEnough = .05 // a pass that gains less than this share of the cost is the last
+	refineNeeded = .01 // below this cost a selection uses less than a tenth of every limit
 )
 
 // refine exchanges a selected session with an unselected one of the same size nearby in the same group, where
@@ -15,6 +16,9 @@ func (s *selector) refine(sel selection) {
 	x := newExchange(s.score, sel)
 	for range refinePasses {
 		before := x.cost
+		if before < refineNeeded {
+			return
+		}
 		for _, st := range s.strata {
 			for rest := st.members; len(rest) > 0; {
 				group := rest[:min(len(rest), st.group())]
@@ -40,13 +44,13 @@ type exchange struct {
 	got  *tally
 	cost float64
 	// Source minutes x and result minutes y: Σx, Σx² stay; Σy stays too, since both sessions have as many rows.
-	n, x, xx, y, yy, xy float64
+	n, x, xx, y, yy, xy int64
 }
 
 func newExchange(s *scorer, sel selection) *exchange {
-	e := &exchange{s: s, sel: sel, got: s.tally(sel), n: float64(len(s.source.minutes))}
-	for i, x := range s.source.minutes {
-		y := e.got.minutes[i]
+	e := &exchange{s: s, sel: sel, got: s.tally(sel), n: int64(len(s.source.minutes))}
+	for i := range s.source.minutes {
+		x, y := int64(s.source.minutes[i]), int64(e.got.minutes[i])
 		e.x += x
 		e.xx += x * x
 		e.y += y
@@ -59,22 +63,22 @@ func newExchange(s *scorer, sel selection) *exchange {
 
 func (e *exchange) value() float64 {
 	cost := e.s.sumsCost(e.got)
-	vx, vy := e.n*e.xx-e.x*e.x, e.n*e.yy-e.y*e.y
+	n, x, y := float64(e.n), float64(e.x), float64(e.y)
+	vx, vy := n*float64(e.xx)-x*x, n*float64(e.yy)-y*y
 	if vx > 0 && vy > 0 {
-		cost += e.s.shapeCost((e.n*e.xy - e.x*e.y) / math.Sqrt(vx*vy))
+		cost += e.s.shapeCost((n*float64(e.xy) - x*y) / math.Sqrt(vx*vy))
 	}
 	return cost
 }
 
 // try exchanges a and b when one is selected, the other is not, their sizes are equal, and the cost falls.
 func (e *exchange) try(a, b int32) {
-	if e.sel[a] == e.sel[b] || e.s.sessions[a].size() != e.s.sessions[b].size() {
+	if e.sel[a] == e.sel[b] || e.s.size(a) != e.s.size(b) {
 		return
 	}
 	if e.sel[b] {
 		a, b = b, a
 	}
-	sums := e.got.sums
 	e.move(a, -1)
 	e.move(b, 1)
 	if cost := e.value(); cost < e.cost {
@@ -84,17 +88,16 @@ func (e *exchange) try(a, b int32) {
 	}
 	e.move(b, -1)
 	e.move(a, 1)
-	e.got.sums = sums // to the bit
 }
 
 // move adds a session to the tally, or with by = -1 takes it away.
-func (e *exchange) move(j int32, by float64) {
-	e.got.sums.add(&e.s.sums[j], by)
-	for _, i := range e.s.sessions[j].rows {
-		m := e.s.minute[i]
-		y := e.got.minutes[m]
-		e.yy += by * (2*y + by)
-		e.xy += by * e.s.source.minutes[m]
-		e.got.minutes[m] = y + by
+func (e *exchange) move(j int32, by int32) {
+	for _, i := range e.s.rows(j) {
+		e.s.addRow(&e.got.sums, i, int64(by))
+		m := e.s.load[i].minute
+		y := int64(e.got.minutes[m])
+		e.yy += int64(by) * (2*y + int64(by))
+		e.xy += int64(by) * int64(e.s.source.minutes[m])
+		e.got.minutes[m] += by
 	}
 }

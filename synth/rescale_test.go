@@ -53,7 +53,7 @@ func TestWarpKeepsEqualInstantsAndMicroseconds(t *testing.T) {
 	if diff := cmp.Diff([]int64{0, 125_250, 500_000}, stamps(res.Trace)); diff != "" {
 		t.Error(diff)
 	}
-	if len(res.Notes) != 1 || !strings.Contains(res.Notes[0], "think times") {
+	if len(res.Notes) != 2 || !strings.Contains(res.Notes[0], "think times") {
 		t.Errorf("notes %q", res.Notes)
 	}
 }

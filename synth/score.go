@@ -7,9 +7,7 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
-	"tailgate/profile"
 	"tailgate/schemas"
-	"tailgate/trace"
 )
 
 const minuteUs = 60_000_000
@@ -23,106 +21,99 @@ const (
 	nSums   = sumHits + len(probeParts)
 )
 
-type sums [nSums]float64
+// sums are whole numbers, so that they do not depend on the order of adding.
+type sums [nSums]int64
 
 // tally is what a trace adds up to.
 type tally struct {
 	sums    sums
-	rows    float64
-	minutes []float64 // rows per minute
-	ranks   []float64 // rows per different input length
+	rows    int64
+	minutes []int32 // rows per minute
+	ranks   []int32 // rows per different input length
 }
 
-// scorer tells how far a selection is from f times the source, from counts alone.
+// load is what one row adds to a tally, side by side for the sake of the processor's cache.
+type load struct {
+	in, out, blocks int32
+	minute          int32 // of the row's next copy
+	rank            int32 // of its input length among the different ones
+	needed          [len(probeParts)]uint16
+}
+
+// scorer tells how far a selection is from s.scale times the source, from counts alone.
 type scorer struct {
-	f        float64
-	sessions []session
-	source   tally
-	base     tally   // of the ⌊f⌋ copies that every session gets
-	minute   []int32 // of each row's next copy
-	rank     []int32 // of each row's input length among the different ones
-	sums     []sums  // of each session
+	*facts
+	scale  float64
+	far    bool // copies do not keep the shape of the day
+	source tally
+	base   tally        // of the ⌊f⌋ copies that every session gets
+	load   []load       // what each row adds
+	hits   int64        // blocks that a counted hit stands for
+	sample *blockSample // of the source; nil = no blocks
 }
 
-func newScorer(t *trace.Trace, sessions []session, f float64, move jitter) *scorer {
-	s := &scorer{f: f, sessions: sessions, minute: make([]int32, len(t.Rows)), sums: make([]sums, len(sessions))}
-	minutes := int(t.LengthUs()/minuteUs) + 1
-	s.source = tally{rows: float64(len(t.Rows)), minutes: make([]float64, minutes), ranks: s.rankInputs(t)}
-	s.base = tally{minutes: make([]float64, minutes), ranks: make([]float64, len(s.source.ranks))}
-	whole := int32(math.Floor(f))
-	hits := sourceHits(t)
-	for j := range sessions {
-		for _, i := range sessions[j].rows {
-			r := &t.Rows[i]
-			s.sums[j][sumIn] += float64(r.InputTokens)
-			if r.OutputTokens != nil {
-				s.sums[j][sumOut] += float64(*r.OutputTokens)
-			}
-			s.sums[j][sumBlocks] += float64(len(r.HashIDs))
-			for k, h := range hits[i] {
-				s.sums[j][sumHits+k] += float64(h)
-			}
-			s.source.minutes[r.ScheduledUs/minuteUs]++
-			for q := range whole {
-				s.base.minutes[(r.ScheduledUs+move.shift(&sessions[j], int32(j), q))/minuteUs]++
-			}
-			s.minute[i] = int32((r.ScheduledUs + move.shift(&sessions[j], int32(j), whole)) / minuteUs)
-		}
-		s.source.sums.add(&s.sums[j], 1)
+func newScorer(f *facts, scale float64, move mover, sample *blockSample) *scorer {
+	s := &scorer{facts: f, scale: scale, far: move.far, load: make([]load, len(f.at)), hits: 1 << sample.shift}
+	if f.needed != nil {
+		s.sample = sample
 	}
-	s.base.sums.add(&s.source.sums, float64(whole))
-	s.base.rows = float64(whole) * s.source.rows
-	for i, n := range s.source.ranks {
-		s.base.ranks[i] = float64(whole) * n
+	for i := range s.load {
+		s.load[i] = load{in: f.in[i], out: max(f.out[i], 0), blocks: f.blocks[i]}
+		if f.needed != nil {
+			s.load[i].needed = f.needed[i]
+		}
+	}
+	minutes := int(f.lengthUs/minuteUs) + 1
+	s.source = tally{rows: int64(len(f.at)), minutes: make([]int32, minutes), ranks: s.rankInputs()}
+	s.base = tally{minutes: make([]int32, minutes), ranks: slices.Clone(s.source.ranks)}
+	whole := int32(math.Floor(scale))
+	shifts := make([]int64, whole+1)
+	for j := range int32(f.sessions()) {
+		for q := range shifts {
+			shifts[q] = move.shift(j, int32(q))
+		}
+		for _, i := range f.rows(j) {
+			s.addRow(&s.source.sums, i, 1)
+			s.source.minutes[f.at[i]/minuteUs]++
+			for _, d := range shifts[:whole] {
+				s.base.minutes[(f.at[i]+d)/minuteUs]++
+			}
+			s.load[i].minute = int32((f.at[i] + shifts[whole]) / minuteUs)
+		}
+	}
+	s.base.rows = int64(whole) * s.source.rows
+	for k := range s.base.sums {
+		s.base.sums[k] = int64(whole) * s.source.sums[k]
+	}
+	for i := range s.base.ranks {
+		s.base.ranks[i] *= whole
 	}
 	return s
 }
 
-func (a *sums) add(b *sums, times float64) {
-	for k := range a {
-		a[k] += times * b[k]
+// addRow adds a row to sums, or with by = -1 takes it away.
+func (s *scorer) addRow(to *sums, i int32, by int64) {
+	l := &s.load[i]
+	to[sumIn] += by * int64(l.in)
+	to[sumOut] += by * int64(l.out)
+	to[sumBlocks] += by * int64(l.blocks)
+	for k, h := range l.needed {
+		to[sumHits+k] += by * s.hits * int64(h)
 	}
 }
 
 // rankInputs numbers the different input lengths and counts their rows.
-func (s *scorer) rankInputs(t *trace.Trace) (counts []float64) {
-	order := make([]int32, len(t.Rows))
-	for i := range order {
-		order[i] = int32(i)
-	}
-	length := func(i int32) int32 { return t.Rows[i].InputTokens }
-	slices.SortFunc(order, func(a, b int32) int { return cmp.Compare(length(a), length(b)) })
-	s.rank = make([]int32, len(order))
-	for k, i := range order {
-		if k == 0 || length(i) != length(order[k-1]) {
-			counts = append(counts, 0)
-		}
-		s.rank[i] = int32(len(counts) - 1)
-		counts[s.rank[i]]++
+func (s *scorer) rankInputs() (counts []int32) {
+	distinct := slices.Clone(s.in)
+	slices.Sort(distinct)
+	distinct = slices.Compact(distinct)
+	counts = make([]int32, len(distinct))
+	for i, tokens := range s.in {
+		k, _ := slices.BinarySearchFunc(distinct, tokens, cmp.Compare[int32])
+		s.load[i].rank = int32(k)
+		counts[k]++
 	}
 	return counts
-}
-
-// sourceHits counts for each row the blocks that the source itself hits at each probed capacity.
-func sourceHits(t *trace.Trace) [][len(probeParts)]int32 {
-	at := probes(t)
-	out := make([][len(probeParts)]int32, len(t.Rows))
-	row := 0
-	rows := func(yield func(*schemas.TraceRow) bool) {
-		for row = range t.Rows {
-			if !yield(&t.Rows[row]) {
-				return
-			}
-		}
-	}
-	profile.NeededCapacity(rows, func(_ *schemas.TraceRow, _ int, need int64) {
-		for k, c := range at {
-			if need <= c {
-				out[row][k]++
-			}
-		}
-	})
-	return out
 }
 
 // tally adds up the result that a selection gives.
@@ -132,11 +123,11 @@ func (s *scorer) tally(sel selection) *tally {
 		if !selected {
 			continue
 		}
-		got.sums.add(&s.sums[j], 1)
-		got.rows += float64(s.sessions[j].size())
-		for _, i := range s.sessions[j].rows {
-			got.minutes[s.minute[i]]++
-			got.ranks[s.rank[i]]++
+		for _, i := range s.rows(int32(j)) {
+			got.rows++
+			s.addRow(&got.sums, i, 1)
+			got.minutes[s.load[i].minute]++
+			got.ranks[s.load[i].rank]++
 		}
 	}
 	return got
@@ -147,54 +138,93 @@ func (s *scorer) tally(sel selection) *tally {
 // concurrent use.
 func (s *scorer) cost(sel selection) float64 {
 	got := s.tally(sel)
-	ks := ksOf(&s.source, got) / interpolate(ksPoints, s.f)
+	ks := ksOf(&s.source, got) / interpolate(ksPoints, s.scale)
 	return s.sumsCost(got) + s.shapeCost(shape(s.source.minutes, got.minutes)) + ks*ks
 }
 
 func (s *scorer) sumsCost(got *tally) float64 {
-	in := offBy(got.sums[sumIn], s.f*s.source.sums[sumIn]) / tokenLimit(s.f)
-	out := offBy(got.sums[sumOut], s.f*s.source.sums[sumOut]) / tokenLimit(s.f)
+	in := offBy(got, &s.source, sumIn, s.scale) / tokenLimit(s.scale)
+	out := offBy(got, &s.source, sumOut, s.scale) / tokenLimit(s.scale)
 	cost := in*in + out*out
 	for k := sumHits; k < nSums; k++ {
-		hit := (got.share(k) - s.source.share(k)) / hitLimit(s.f)
+		hit := (got.share(k) - s.source.share(k)) / hitLimit(s.scale)
 		cost += hit * hit
 	}
 	return cost
 }
 
+// cacheCost is the same for the cache hits that the selected sessions have by themselves, at f times the probed
+// capacities.
+func (s *scorer) cacheCost(sel selection) float64 {
+	before := s.sample.cache()
+	after := before.scaled(s.scale)
+	after.simulate(func(yield func(*schemas.TraceRow) bool) {
+		s.sample.traceRows(func(r *schemas.TraceRow) bool { return !sel[s.of[r.Row]] || yield(r) })
+	}, nil)
+	cost := 0.0
+	for k := range after.lru {
+		used := (after.lru[k] - before.lru[k]) / hitLimit(s.scale)
+		cost += used * used
+	}
+	return cost
+}
+
+// scaled are caches that correspond to those of c at scale f, without their hits.
+func (c *cacheHits) scaled(f float64) *cacheHits {
+	out := &cacheHits{at: slices.Clone(c.at)}
+	for k, n := range c.at {
+		out.at[k] = max(int64(math.Round(f*float64(n))), 1)
+	}
+	return out
+}
+
 func (s *scorer) shapeCost(shape float64) float64 {
-	used := (1 - shape) / (1 - shapeLimit(s.f))
+	if s.far {
+		return 0
+	}
+	used := (1 - shape) / (1 - shapeLimit(s.scale))
 	return used * used
 }
 
 // share is a sum of blocks as a share of all blocks.
-func (t *tally) share(k int) float64 { return t.sums[k] / max(t.sums[sumBlocks], 1) }
+func (t *tally) share(k int) float64 { return float64(t.sums[k]) / float64(max(t.sums[sumBlocks], 1)) }
 
 func ksOf(x, y *tally) float64 {
-	d, a, b := 0.0, 0.0, 0.0
+	d := 0.0
+	var a, b int64
+	perX, perY := 1/float64(max(x.rows, 1)), 1/float64(max(y.rows, 1))
 	for i := range x.ranks {
-		a += x.ranks[i] / max(x.rows, 1)
-		b += y.ranks[i] / max(y.rows, 1)
-		d = max(d, math.Abs(a-b))
+		a += int64(x.ranks[i])
+		b += int64(y.ranks[i])
+		d = max(d, math.Abs(float64(a)*perX-float64(b)*perY))
 	}
 	return d
 }
 
-// offBy is the relative distance of got from want; 0 when nothing is wanted.
-func offBy(got, want float64) float64 {
+// offBy is the relative distance of a sum from scale times the source's; 0 when nothing is wanted.
+func offBy(got, source *tally, k int, scale float64) float64 {
+	want := scale * float64(source.sums[k])
 	if want == 0 {
 		return 0
 	}
-	return math.Abs(got/want - 1)
+	return math.Abs(float64(got.sums[k])/want - 1)
 }
 
 // shape is the correlation of two series of counts; 1 when the first has no shape to keep.
-func shape(before, after []float64) float64 {
+func shape(before, after []int32) float64 {
 	if len(before) < 2 || slices.Min(before) == slices.Max(before) {
 		return 1
 	}
 	if slices.Min(after) == slices.Max(after) {
 		return 0
 	}
-	return stat.Correlation(before, after, nil)
+	return stat.Correlation(asFloats(before), asFloats(after), nil)
+}
+
+func asFloats(x []int32) []float64 {
+	out := make([]float64, len(x))
+	for i, v := range x {
+		out[i] = float64(v)
+	}
+	return out
 }

@@ -16,7 +16,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"runtime"
 	"slices"
 	"strings"
@@ -35,44 +34,63 @@ const (
 	// gaps, the order and the pressure on a cache per request; it shortens think times, the day and every
 	// overload by the scale, and so makes long overloads look harmless.
 	ModeWarp = "warp"
+	// ModeIndependent moves copies of sessions by half an hour to an hour: more users who have nothing to do with
+	// one another. It keeps the dispersion of counts; it fills the troughs of the day with its peaks, and so is
+	// optimistic about load that many users bring at once.
+	ModeIndependent = "independent"
+	// ModeBalancer gives what one of 1/scale replicas sees behind a balancer of least work left that keeps sessions
+	// where they are. It loses what a single queue would see: bursts arrive smoothed by the other replicas.
+	ModeBalancer = "balancer"
+	// ModeModel draws a new trace from the profile of the trace: no request of the trace comes again.
+	ModeModel = "model"
 )
+
+// Modes lists the modes of rescaling.
+func Modes() []string {
+	return []string{ModeSession, ModeWarp, ModeIndependent, ModeBalancer, ModeModel}
+}
 
 // DefaultJitter is the coherence time of added users: how far a copy is moved from its original at most.
 const DefaultJitter = 5 * time.Second
 
-// Scales that session resampling takes.
+// Scales that session resampling takes, and those that a warp takes.
 const (
 	MinScale = 0.05
 	MaxScale = 20
+	MinWarp  = 0.001
+	MaxWarp  = 1000
 )
 
 // Options say how to rescale.
 type Options struct {
-	Scale          float64       // wanted rate / rate of the trace
-	Mode           string        // ModeSession or ModeWarp; "" = session
+	Scale          float64       // wanted rate / rate of the trace; 0 = TargetRate says it
+	TargetRate     float64       // wanted rate in requests a second; 0 = Scale says it
+	Mode           string        // one of Modes; "" = session
 	Jitter         time.Duration // session mode only; 0 = DefaultJitter, below 1 µs = none
 	Seed           uint64        // of every draw
 	AllowDistorted bool          // go on when a judged invariant is broken
 	Threads        int           // 0 = GOMAXPROCS; the output never depends on it
 }
 
-// Validate reports every fault of the options.
+// Validate reports every fault of the options that shows without a trace.
 func (o Options) Validate() error {
 	var errs []error
 	switch {
-	case !(o.Scale > 0) || math.IsInf(o.Scale, 0):
-		errs = append(errs, fmt.Errorf("scale must be a finite number > 0, not %v", o.Scale))
-	case o.Mode != ModeWarp && (o.Scale < MinScale || o.Scale > MaxScale):
-		errs = append(errs, fmt.Errorf("scale must be in %v…%v for mode %s, not %v", MinScale, MaxScale, ModeSession, o.Scale))
+	case o.Scale != 0 && o.TargetRate != 0:
+		errs = append(errs, errors.New("scale and target rate contradict each other"))
+	case o.TargetRate != 0 && !positive(o.TargetRate):
+		errs = append(errs, fmt.Errorf("target rate must be a finite number > 0, not %v", o.TargetRate))
+	case o.TargetRate == 0:
+		errs = append(errs, o.checkScale(o.Scale))
 	}
-	if o.Mode != "" && o.Mode != ModeSession && o.Mode != ModeWarp {
-		errs = append(errs, fmt.Errorf("mode must be %s or %s, not %q", ModeSession, ModeWarp, o.Mode))
+	if o.Mode != "" && !slices.Contains(Modes(), o.Mode) {
+		errs = append(errs, fmt.Errorf("mode must be one of %s, not %q", strings.Join(Modes(), ", "), o.Mode))
 	}
 	if o.Jitter < 0 {
 		errs = append(errs, fmt.Errorf("jitter must be >= 0, not %v", o.Jitter))
 	}
-	if o.Jitter > 0 && o.Mode == ModeWarp {
-		errs = append(errs, fmt.Errorf("jitter has no meaning in mode %s", ModeWarp))
+	if o.Jitter > 0 && o.Mode != "" && o.Mode != ModeSession {
+		errs = append(errs, fmt.Errorf("jitter has no meaning in mode %s", o.Mode))
 	}
 	if o.Threads < 0 {
 		errs = append(errs, fmt.Errorf("threads must be >= 0, not %d", o.Threads))
@@ -80,9 +98,45 @@ func (o Options) Validate() error {
 	return fault.Mark(errors.Join(errs...), fault.Usage, "")
 }
 
+func (o Options) checkScale(f float64) error {
+	least, most := MinScale, float64(MaxScale)
+	switch o.Mode {
+	case ModeWarp:
+		least, most = MinWarp, MaxWarp
+	case ModeBalancer:
+		most = 1
+	}
+	switch {
+	case !positive(f):
+		return fmt.Errorf("scale must be a finite number > 0, not %v", f)
+	case f > 1 && o.Mode == ModeBalancer:
+		return fmt.Errorf("scale must be <= 1 for mode %s, not %v: a replica sees a part of the traffic", o.Mode, f)
+	case f < least || f > most:
+		return fmt.Errorf("scale must be in %v…%v for mode %s, not %v", least, most, o.mode(), f)
+	}
+	return nil
+}
+
+// scaleFor is the scale for a trace of so many rows and such a length.
+func (o Options) scaleFor(rows int, lengthUs int64) (float64, error) {
+	if o.TargetRate == 0 {
+		return o.Scale, nil
+	}
+	if lengthUs <= 0 {
+		return 0, fault.Mark(errors.New("a trace of one instant has no rate that could become the target rate"), fault.Usage, "give --scale")
+	}
+	rate := float64(rows) / (float64(lengthUs) / 1e6)
+	scale := o.TargetRate / rate
+	if err := o.checkScale(scale); err != nil {
+		return 0, fault.Mark(fmt.Errorf("target rate %.6g/s at %.6g/s in the trace: %w", o.TargetRate, rate, err), fault.Usage, "")
+	}
+	return scale, nil
+}
+
 // Result is a rescaled trace and what was measured on the way.
 type Result struct {
 	Trace      *trace.Trace
+	Scale      float64 // that was applied
 	Invariants []schemas.Invariant
 	Notes      []string
 }
@@ -97,45 +151,87 @@ func Rescale(ctx context.Context, t *trace.Trace, o Options) (*Result, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	if err := checkRows(t); err != nil {
-		return nil, fault.Mark(fmt.Errorf("rescaling %s: %w", t.Meta.Name, err), fault.Data, "")
-	}
-	sessions := t.Sessions().Rows
-	var res *Result
-	var err error
-	switch {
-	case o.Scale == 1:
-		res = &Result{Trace: &trace.Trace{Rows: slices.Clone(t.Rows), Meta: t.Meta, Notes: slices.Clone(t.Notes)}}
-	case o.Mode == ModeWarp:
-		res = warp(t, o.Scale)
-	default:
-		res, err = resample(ctx, t, sessions, o)
-	}
+	res, err := rescale(ctx, t, o)
 	if err != nil {
 		return nil, fmt.Errorf("rescaling %s: %w", t.Meta.Name, err)
 	}
-	m := measure{before: t, after: res.Trace, sessions: sessions, o: o}
-	res.Invariants = m.all()
-	if broken := brokenOf(res.Invariants); len(broken) > 0 && !o.AllowDistorted {
-		err := fmt.Errorf("rescaling %s by %v broke %s", t.Meta.Name, o.Scale, strings.Join(broken, "; "))
-		return res, fault.Mark(err, fault.Failure, "another seed may draw a better sample; --allow-distorted goes on all the same")
+	return res, o.verdict(t.Meta.Name, res)
+}
+
+func rescale(ctx context.Context, t *trace.Trace, o Options) (*Result, error) {
+	if err := checkRows(t); err != nil {
+		return nil, fault.Mark(err, fault.Data, "")
 	}
+	scale, err := o.scaleFor(len(t.Rows), t.LengthUs())
+	if err != nil {
+		return nil, err
+	}
+	f := factsOf(t, t.Sessions().Of)
+	m := newMeasure(o.mode())
+	for i := range t.Rows {
+		m.before.add(&t.Rows[i], int64(i), 0)
+	}
+	m.begin(f, scale)
+	var res *Result
+	switch {
+	case scale == 1 && o.Mode != ModeModel:
+		res = &Result{Trace: &trace.Trace{Rows: slices.Clone(t.Rows), Meta: t.Meta, Notes: slices.Clone(t.Notes)}}
+		for i := range t.Rows {
+			m.see(&t.Rows[i], int64(i), 0)
+		}
+	case o.Mode == ModeWarp:
+		res = warp(t, scale, m)
+	case o.Mode == ModeModel:
+		res, err = fromModel(ctx, t, o, scale, m)
+	default:
+		res, err = resample(ctx, t, f, o, scale, m)
+	}
+	if err != nil {
+		return nil, err
+	}
+	res.Scale, res.Invariants = scale, m.all()
 	return res, nil
 }
 
+// verdict is the error for broken invariants.
+func (o Options) verdict(name string, res *Result) error {
+	broken := brokenOf(res.Invariants)
+	if len(broken) == 0 || o.AllowDistorted {
+		return nil
+	}
+	err := fmt.Errorf("rescaling %s by %v broke %s", name, res.Scale, strings.Join(broken, "; "))
+	return fault.Mark(err, fault.Failure, "another seed may draw a better sample; --allow-distorted goes on all the same")
+}
+
+var errNoRows = errors.New("the trace has no rows")
+
 func checkRows(t *trace.Trace) error {
 	if len(t.Rows) == 0 {
-		return errors.New("the trace has no rows")
+		return errNoRows
 	}
+	c := checker{}
 	for i := range t.Rows {
-		if t.Rows[i].ScheduledUs < 0 {
-			return fmt.Errorf("row %d is scheduled before the zero of the schedule", i)
-		}
-		if i > 0 && t.Rows[i].ScheduledUs < t.Rows[i-1].ScheduledUs {
-			return fmt.Errorf("row %d is scheduled before row %d", i, i-1)
+		if err := c.row(&t.Rows[i]); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// checker holds rows to the order of a schedule.
+type checker struct{ n, last int64 }
+
+func (c *checker) row(r *schemas.TraceRow) error {
+	var err error
+	switch {
+	case r.ScheduledUs < 0:
+		err = fmt.Errorf("row %d is scheduled before the zero of the schedule", c.n)
+	case r.ScheduledUs < c.last:
+		err = fmt.Errorf("row %d is scheduled before row %d", c.n, c.n-1)
+	}
+	c.last = r.ScheduledUs
+	c.n++
+	return fault.Mark(err, fault.Data, "")
 }
 
 func brokenOf(all []schemas.Invariant) (names []string) {
@@ -152,6 +248,13 @@ func (o Options) threads() int {
 		return runtime.GOMAXPROCS(0)
 	}
 	return o.Threads
+}
+
+func (o Options) mode() string {
+	if o.Mode == "" {
+		return ModeSession
+	}
+	return o.Mode
 }
 
 func (o Options) jitterUs() int64 {

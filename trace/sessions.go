@@ -113,9 +113,16 @@ func (g *grouping) split(rows []int32) {
 	}
 }
 
-// common tells a system prompt from a session; depth is the number of blocks that members agree on.
+// CommonPrefix tells a system prompt from a session: of so many rows that agree on a prefix, out of all rows, with so
+// many different blocks after it. byShare tells that the number of rows alone makes it common.
+func CommonPrefix(rows, branches, all int) (byShare, common bool) {
+	byShare = rows > commonUses && float64(rows) > commonShare*float64(all)
+	return byShare, byShare || branches >= commonBranches && 2*branches >= rows
+}
+
+// common tells whether a prefix of depth blocks is a system prompt.
 func (g *grouping) common(members []int32, depth int) bool {
-	if len(members) > commonUses && float64(len(members)) > commonShare*float64(len(g.t.Rows)) {
+	if byShare, _ := CommonPrefix(len(members), 0, len(g.t.Rows)); byShare {
 		return true
 	}
 	next := map[int64]bool{}
@@ -124,7 +131,8 @@ func (g *grouping) common(members []int32, depth int) bool {
 			next[ids[depth]] = true
 		}
 	}
-	return len(next) >= commonBranches && 2*len(next) >= len(members)
+	_, common := CommonPrefix(len(members), len(next), len(g.t.Rows))
+	return common
 }
 
 // result numbers sessions by their first row.

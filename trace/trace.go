@@ -175,6 +175,16 @@ func knownClasses(names []string, have map[string]bool) error {
 	return fault.Mark(errors.Join(errs...), fault.Usage, hint)
 }
 
+// Select copies the rows whose numbers keep wants, on the same clock and renumbered; parents that were left out become
+// null. The length of the schedule is that of the rows, unless it is told.
+func (t *Trace) Select(keep func(row int) bool) *Trace {
+	i := -1
+	return t.subset(func(*schemas.TraceRow) bool {
+		i++
+		return keep(i)
+	})
+}
+
 // subset copies the rows that keep wants, renumbered; parents that were left out become null.
 func (t *Trace) subset(keep func(*schemas.TraceRow) bool) *Trace {
 	out := &Trace{Meta: t.Meta, Notes: slices.Clone(t.Notes)}

@@ -32,6 +32,8 @@ var metricRows = []metricRow{
 	{"mapping Databricks records", "ingest.BenchmarkLayout/databricks", "encoding_json", 2},
 	{"mapping Helicone records", "ingest.BenchmarkLayout/helicone", "encoding_json", 2},
 	{"mapping Cloudflare records", "ingest.BenchmarkLayout/cloudflare", "encoding_json", 2},
+	{"rescaling a file by 1.5, row by row", "synth.BenchmarkRescaleFile", "reading_and_writing", 0.2},
+	{"rescaling the Mooncake conversation by 1.5, 32 draws", "synth.BenchmarkRescaleMooncake", "reading_and_writing", 0.08},
 }
 
 var metricLine = regexp.MustCompile(`^(Benchmark\S+?)(?:-\d+)?\s+\d+\s.*?([\d.]+) x_vs_(\S+)`)
@@ -64,7 +66,7 @@ func reportMetrics(w io.Writer, ratios map[string]ratio) (faults int) {
 			mark = " (below)"
 			faults++
 		}
-		fmt.Fprintf(w, "| %s | %s | %.1f%s | %g |\n", r.what, r.named, got.times, mark, r.floor)
+		fmt.Fprintf(w, "| %s | %s | %.2g%s | %g |\n", r.what, r.named, got.times, mark, r.floor)
 	}
 	return faults
 }

@@ -98,7 +98,7 @@ Exit codes: 0 done, gate passed; 1 failed while running; 2 wrong usage; 3 gate f
 	root.PersistentFlags().BoolVarP(&a.quiet, "quiet", "q", false, "no progress on stderr")
 	root.AddCommand(
 		a.sampleCommand(), a.keysCommand(), a.inspectCommand(), a.ingestCommand(), a.reprocessCommand(), a.publishCommand(), a.auditCommand(),
-		a.profileCommand(), a.traceCommand(), a.rescaleCommand(), a.simCommand(),
+		a.profileCommand(), a.traceCommand(), a.rescaleCommand(), a.synthCommand(), a.simCommand(),
 		a.replayCommand(), a.analyzeCommand(), a.demoCommand(), a.versionCommand(),
 	)
 	wrapArgs(root)

@@ -19,23 +19,19 @@ import (
 // planFlags say what is sent and when.
 type planFlags struct {
 	tf          traceFlags
-	sf          scaleFlags
-	window      string
+	shape       reshapeFlags
 	leadIn      time.Duration
 	warmup      time.Duration
-	classes     []string
 	requestRate rateFlag
 	burstiness  float64
 }
 
 func (f *planFlags) addPlan(cmd *cobra.Command) {
 	f.tf.add(cmd)
-	f.sf.add(cmd)
+	f.shape.add(cmd)
 	fl := cmd.Flags()
-	fl.StringVar(&f.window, "window", "", "part of the trace, such as 0..5m, or burst:1 for its worst burst window")
 	fl.DurationVar(&f.leadIn, "lead-in", 0, "the trace just before the window, replayed as warm-up")
 	fl.DurationVar(&f.warmup, "warmup", 0, "rows scheduled before this are warm-up and are not judged")
-	fl.StringSliceVar(&f.classes, "classes", nil, "only these workload classes")
 	fl.Var(&f.requestRate, "request-rate", "send the trace's rows at this rate instead of at their timestamps, such as 30/s")
 	fl.Float64Var(&f.burstiness, "burstiness", 1, "with --request-rate: Gamma shape of the gaps; 1 = Poisson, below 1 burstier")
 }
@@ -43,20 +39,17 @@ func (f *planFlags) addPlan(cmd *cobra.Command) {
 // validatePlan reports every fault that needs no trace.
 func (f *planFlags) validatePlan(cmd *cobra.Command) error {
 	var errs []error
-	if f.window != "" {
-		errs = append(errs, checkWindow(f.window))
-	}
-	if f.leadIn != 0 && f.window == "" {
+	errs = append(errs, f.shape.validate(f.tf.seed))
+	if f.leadIn != 0 && f.shape.window == "" {
 		errs = append(errs, errors.New("--lead-in needs --window"))
 	}
 	if f.leadIn < 0 || f.warmup < 0 {
 		errs = append(errs, errors.New("--lead-in and --warmup must not be negative"))
 	}
-	if _, err := f.sf.options(f.tf.seed); err != nil {
-		errs = append(errs, err)
-	}
-	if f.requestRate > 0 && cmd.Flags().Changed("scale") {
-		errs = append(errs, errors.New("--scale and --request-rate contradict each other"))
+	for _, flag := range []string{"scale", "target-rate", "mode", "jitter"} {
+		if f.requestRate > 0 && cmd.Flags().Changed(flag) {
+			errs = append(errs, fmt.Errorf("--%s and --request-rate contradict each other", flag))
+		}
 	}
 	if f.requestRate == 0 && cmd.Flags().Changed("burstiness") {
 		errs = append(errs, errors.New("--burstiness needs --request-rate"))
@@ -78,25 +71,12 @@ func (f *planFlags) make(ctx context.Context, a *app, path string) (*planned, er
 	if err != nil {
 		return nil, err
 	}
-	p := &planned{source: source, notes: source.Notes}
-	t, length := source, time.Duration(0)
-	if len(f.classes) > 0 {
-		if t, err = t.SelectClasses(f.classes); err != nil {
-			return nil, err
-		}
+	p := &planned{source: source}
+	t, length, err := a.cut(source, &f.shape.cutFlags, f.leadIn, f.tf.seed)
+	if err != nil {
+		return nil, err
 	}
-	if f.window != "" {
-		w, err := a.windowOf(t, f.window)
-		if err != nil {
-			return nil, err
-		}
-		if t, err = t.Slice(w, f.leadIn); err != nil {
-			return nil, err
-		}
-		if w.To > 0 {
-			length = f.leadIn + w.To - w.From
-		}
-	}
+	p.notes = t.Notes
 	if t, err = f.rescale(ctx, t, p); err != nil {
 		return nil, err
 	}
@@ -108,14 +88,10 @@ func (f *planFlags) rescale(ctx context.Context, t *trace.Trace, p *planned) (*t
 	if f.requestRate > 0 {
 		return f.atRate(t)
 	}
-	o, err := f.sf.options(f.tf.seed)
-	if err != nil {
-		return nil, err
-	}
-	if o.Scale == 1 {
+	if f.shape.targetRate == 0 && f.shape.mode != synth.ModeModel && f.shape.scaleIsOne() {
 		return t, nil
 	}
-	res, err := synth.Rescale(ctx, t, o)
+	res, err := f.shape.rescaleTrace(ctx, t, f.tf.seed)
 	if err != nil {
 		return nil, err
 	}

@@ -6,9 +6,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"text/tabwriter"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -19,106 +19,174 @@ import (
 	"tailgate/trace"
 )
 
-// scaleFlags are the flags of everything that rescales.
-type scaleFlags struct {
-	scale          string
-	mode           string
-	jitter         time.Duration
-	allowDistorted bool
-}
-
-func (f *scaleFlags) add(cmd *cobra.Command) {
-	fl := cmd.Flags()
-	fl.StringVar(&f.scale, "scale", "1x", "times the rate: 1.5x, 1.5 or 150%")
-	fl.StringVar(&f.mode, "mode", synth.ModeSession, `how to scale:
-session  copies or drops whole sessions at constant duration; keeps payloads at their time of day, think times and prefix sharing
-warp     compresses time; keeps order and gaps' shape, shortens overload periods and think times (optimistic)
-`)
-	fl.DurationVar(&f.jitter, "jitter", 0, "how far copies of a session are shifted in mode session (default 5s)")
-	fl.BoolVar(&f.allowDistorted, "allow-distorted", false, "go on when an invariant of the rescale is broken")
-}
-
-func (f *scaleFlags) options(seed uint64) (synth.Options, error) {
-	scale, err := synth.ParseScale(f.scale)
-	o := synth.Options{Scale: scale, Mode: f.mode, Jitter: f.jitter, Seed: seed, AllowDistorted: f.allowDistorted}
-	if err == nil {
-		err = o.Validate()
-	}
-	return o, allFaults(err)
+// rescaleFlags are the flags of `tailgate rescale`.
+type rescaleFlags struct {
+	reshapeFlags
+	tf      traceFlags
+	to, out string
+	stream  bool
 }
 
 func (a *app) rescaleCommand() *cobra.Command {
-	var tf traceFlags
-	var sf scaleFlags
-	var to, out string
+	var f rescaleFlags
 	cmd := &cobra.Command{
 		Use:   "rescale TRACE --scale 1.5x -o OUT",
 		Short: "Make a trace of 1.5 times the users, at constant duration",
-		Long: `Rescales a trace and measures what the rescale kept; a broken invariant fails the run.
-At scale 1 with no other option and the same format the input bytes are copied.
+		Long: `Takes a trace or a part of it, rescales it and measures what the rescale kept; a broken invariant fails the run.
+What was measured before and after is in OUT.manifest.json. At scale 1 with no other option and the same format the
+input bytes are copied.
 
 Exit codes: 0 done; 1 an invariant is broken; 2 wrong usage; 6 broken rows or a broken file.`,
 		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o, err := sf.options(tf.seed)
-			if out == "" {
-				err = errors.Join(err, errors.New("-o is missing"))
-			}
-			if err := allFaults(err); err != nil {
-				return err
-			}
-			t, err := a.loadChecked(cmd.Context(), args[0], &tf)
-			if err != nil {
-				return err
-			}
-			format := formatOf(out, to)
-			if o.Scale == 1 && t.Meta.Format == format && args[0] != "-" && out != "-" && sameEnding(args[0], out) {
-				return copyFile(args[0], out)
-			}
-			res, err := synth.Rescale(cmd.Context(), t, o)
-			if res != nil && !a.quiet { // also beside an error: it shows what is broken
-				writeRescale(a.stderr, t, res)
-			}
-			if err != nil {
-				return err
-			}
-			if err := a.writeTrace(cmd.Context(), res.Trace, out, format, version.String()); err != nil || out == "-" {
-				return err
-			}
-			return rescaleManifest(cmd, t, res, tf.seed, out)
-		},
+		RunE: func(cmd *cobra.Command, args []string) error { return a.rescale(cmd, args[0], &f) },
 	}
-	tf.add(cmd)
-	sf.add(cmd)
-	cmd.Flags().StringVar(&to, "to", "", "format of the output: mooncake, parquet (default: by the name's ending)")
-	cmd.Flags().StringVarP(&out, "output", "o", "", "file to write, - for stdout; .gz and .zst compress")
+	f.tf.add(cmd)
+	f.add(cmd)
+	cmd.Flags().StringVar(&f.to, "to", "", "format of the output: "+strings.Join(trace.Written(), ", ")+" (default: by the name's ending)")
+	cmd.Flags().StringVarP(&f.out, "output", "o", "", "file to write, - for stdout; .gz and .zst compress")
+	cmd.Flags().BoolVar(&f.stream, "stream", false, "rescale row by row, in bounded memory, with the same output (default: from 128 MiB of text on)")
 	return cmd
 }
 
-// rescaleManifest writes OUT.manifest.json: what was made of what, and the invariants before and after.
-func rescaleManifest(cmd *cobra.Command, before *trace.Trace, res *synth.Result, seed uint64, out string) error {
-	file, err := schemas.DigestFile(filepath.Dir(out), out)
+func (a *app) rescale(cmd *cobra.Command, path string, f *rescaleFlags) error {
+	err := f.validate(f.tf.seed)
+	if f.out == "" {
+		err = errors.Join(err, errors.New("-o is missing"))
+	}
+	if err := allFaults(err); err != nil {
+		return err
+	}
+	if f.streams(path) {
+		return a.rescaleStream(cmd, path, f)
+	}
+	ctx := cmd.Context()
+	t, err := a.loadChecked(ctx, path, &f.tf)
 	if err != nil {
 		return err
 	}
-	file.Rows = int64(len(res.Trace.Rows))
-	m := &schemas.Manifest{Kind: "trace", Tool: version.String(), Seed: seed, StartedAt: now(), EndedAt: now(),
-		Settings: settings(cmd), Inputs: []schemas.FileDigest{traceDigest(before)}, Files: []schemas.FileDigest{file},
-		Invariants: res.Invariants, Notes: res.Notes}
-	return m.WriteFile(out + "." + schemas.ManifestName)
+	format := formatOf(f.out, f.to)
+	if f.copies(path, t.Meta.Format) {
+		return copyFile(path, f.out)
+	}
+	input, read := traceDigest(t), len(t.Notes)
+	if t, _, err = a.cut(t, &f.cutFlags, 0, f.tf.seed); err != nil {
+		return err
+	}
+	for _, n := range t.Notes[read:] {
+		a.note("%s: %s", t.Meta.Name, n)
+	}
+	res, err := f.rescaleTrace(ctx, t, f.tf.seed)
+	if res != nil { // also beside an error: it shows what is broken
+		a.tellRescale(rateOf(int64(len(t.Rows)), t.LengthUs()), rateOf(int64(len(res.Trace.Rows)), res.Trace.LengthUs()), res.Notes, res.Invariants)
+	}
+	if err != nil {
+		return err
+	}
+	if err := a.writeTrace(ctx, res.Trace, f.out, format, version.String()); err != nil || f.out == "-" {
+		return err
+	}
+	notes := append(append([]string(nil), t.Notes[read:]...), res.Notes...)
+	return f.manifest(cmd, input, int64(len(res.Trace.Rows)), res.Scale, res.Invariants, notes)
 }
 
-// writeRescale says what a rescale did: the rates and the invariants.
-func writeRescale(w io.Writer, before *trace.Trace, res *synth.Result) {
-	seconds := float64(before.LengthUs()) / 1e6
-	if seconds > 0 {
-		fmt.Fprintf(w, "%d rows (%.3g/s) become %d rows (%.3g/s)\n", len(before.Rows), float64(len(before.Rows))/seconds,
-			len(res.Trace.Rows), float64(len(res.Trace.Rows))/(float64(res.Trace.LengthUs())/1e6))
+// copies tells that the output is the input, byte for byte.
+func (f *rescaleFlags) copies(path, format string) bool {
+	return f.untouched() && format == formatOf(f.out, f.to) && path != "-" && f.out != "-" && sameEnding(path, f.out)
+}
+
+// Files from these sizes on are rescaled row by row.
+const (
+	streamedBytes = 128 << 20
+	streamedZip   = 24 << 20 // compressed
+)
+
+// streams tells whether the trace is rescaled without being in memory. The output is the same.
+func (f *rescaleFlags) streams(path string) bool {
+	if f.cuts() || f.mode == synth.ModeModel || path == "-" {
+		return false
 	}
-	for _, n := range res.Notes {
-		fmt.Fprintln(w, n)
+	st, err := os.Stat(path)
+	if err != nil {
+		return false
 	}
-	writeInvariants(w, res.Invariants)
+	switch filepath.Ext(path) {
+	case ".gz", ".zst", ".parquet":
+		return f.stream || st.Size() >= streamedZip
+	}
+	return f.stream || st.Size() >= streamedBytes
+}
+
+// rescaleStream is rescale for a trace that is read, rescaled and written row by row.
+func (a *app) rescaleStream(cmd *cobra.Command, path string, f *rescaleFlags) error {
+	ctx := cmd.Context()
+	src, err := a.scan(ctx, path, f.tf.options())
+	if err != nil {
+		return err
+	}
+	defer src.Close()
+	if err := checked(ctx, src); err != nil {
+		return err
+	}
+	if f.copies(path, src.Meta.Format) {
+		return copyFile(path, f.out)
+	}
+	o, err := f.scaleFlags.options(f.tf.seed)
+	if err != nil {
+		return err
+	}
+	res, err := synth.RescaleStream(ctx, src, o)
+	if err != nil {
+		return err
+	}
+	defer res.Close()
+	notes := f.rateNote(res.Scale, res.Notes)
+	if f.out == "-" { // nothing is printed of a result that is broken
+		err = res.Out.Each(ctx, func(*schemas.TraceRow) error { return nil })
+	}
+	if err == nil {
+		err = a.writeStream(ctx, res.Out, f.out, formatOf(f.out, f.to), version.String())
+	}
+	if res.Invariants() != nil {
+		a.tellRescale(rateOf(src.Len(), src.LengthUs()), rateOf(res.Out.Len(), res.Out.LengthUs()), notes, res.Invariants())
+	}
+	if err != nil || f.out == "-" {
+		return err
+	}
+	input := schemas.FileDigest{Name: filepath.Base(src.Meta.Name), Bytes: src.Meta.Bytes, SHA256: src.Meta.SHA256, Rows: src.Len()}
+	return f.manifest(cmd, input, res.Out.Len(), res.Scale, res.Invariants(), notes)
+}
+
+// manifest writes OUT.manifest.json: what was made of what, and the invariants before and after.
+func (f *rescaleFlags) manifest(cmd *cobra.Command, input schemas.FileDigest, rows int64, scale float64, invariants []schemas.Invariant, notes []string) error {
+	file, err := schemas.DigestFile(filepath.Dir(f.out), f.out)
+	if err != nil {
+		return err
+	}
+	file.Rows = rows
+	effective := settings(cmd)
+	effective["effective_scale"] = strconv.FormatFloat(scale, 'g', -1, 64)
+	m := &schemas.Manifest{Kind: "trace", Tool: version.String(), Seed: f.tf.seed, StartedAt: now(), EndedAt: now(),
+		Settings: effective, Inputs: []schemas.FileDigest{input}, Files: []schemas.FileDigest{file}, Invariants: invariants, Notes: notes}
+	return m.WriteFile(f.out + "." + schemas.ManifestName)
+}
+
+// rateOf says how many rows there are, and how many in a second.
+func rateOf(rows, lengthUs int64) string {
+	if lengthUs <= 0 {
+		return fmt.Sprintf("%d rows", rows)
+	}
+	return fmt.Sprintf("%d rows (%.4g/s)", rows, float64(rows)/(float64(lengthUs)/1e6))
+}
+
+// tellRescale says what a rescale did: the rates, the notes and the invariants.
+func (a *app) tellRescale(before, after string, notes []string, invariants []schemas.Invariant) {
+	a.note("%s become %s", before, after)
+	for _, n := range notes {
+		a.note("%s", n)
+	}
+	if !a.quiet {
+		writeInvariants(a.stderr, invariants)
+	}
 }
 
 func writeInvariants(w io.Writer, invariants []schemas.Invariant) {

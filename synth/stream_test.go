@@ -1,0 +1,107 @@
+package synth_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tailgate/internal/testshared"
+	"tailgate/schemas"
+	"tailgate/synth"
+	"tailgate/trace"
+)
+
+// A stream is rescaled to the rows, invariants and notes of the same trace in memory, whatever the number of threads.
+func checkStream(t *testing.T, tr *trace.Trace, o synth.Options) {
+	t.Helper()
+	want := rescale(t, tr, o)
+	o.Threads = 3
+	got, err := synth.RescaleStream(context.Background(), oneAtATime(tr), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer got.Close()
+	for walk := range 2 {
+		loaded, err := got.Out.Load(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want.Trace.Rows, loaded.Rows); diff != "" {
+			t.Fatalf("walk %d gives other rows:\n%.2000s", walk, diff)
+		}
+		loaded.Rows = want.Trace.Rows
+		loaded.Meta.Lines = want.Trace.Meta.Lines
+		if diff := cmp.Diff(want.Trace, loaded); diff != "" {
+			t.Errorf("walk %d:\n%s", walk, diff)
+		}
+		if diff := cmp.Diff(want.Invariants, got.Invariants()); diff != "" {
+			t.Errorf("walk %d:\n%s", walk, diff)
+		}
+	}
+	if diff := cmp.Diff(want.Notes, got.Notes); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// oneAtATime reads a trace as a file is read: each row lies where the row before lay.
+func oneAtATime(tr *trace.Trace) *trace.Stream {
+	last := len(tr.Rows) - 1
+	s := trace.NewStream(tr.Meta, int64(len(tr.Rows)), tr.Rows[0].ScheduledUs, tr.Rows[last].ScheduledUs,
+		func(_ context.Context, visit func(*schemas.TraceRow) error) error {
+			var ids []int64
+			var output int32
+			var parent int64
+			for i := range tr.Rows {
+				row := tr.Rows[i]
+				if row.HashIDs != nil {
+					ids = append(ids[:0], row.HashIDs...)
+					row.HashIDs = ids[:len(ids):len(ids)]
+				}
+				if row.OutputTokens != nil {
+					output = *row.OutputTokens
+					row.OutputTokens = &output
+				}
+				if row.Parent != nil {
+					parent = *row.Parent
+					row.Parent = &parent
+				}
+				if err := visit(&row); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	s.Notes = tr.Notes
+	return s
+}
+
+func TestStreamsGiveTheSameRows(t *testing.T) {
+	tr := fixture(800)
+	for _, mode := range []string{synth.ModeSession, synth.ModeWarp, synth.ModeIndependent, synth.ModeBalancer} {
+		for _, f := range []float64{.3, 1, 1.5, 3.7} {
+			if mode == synth.ModeBalancer && f > 1 {
+				continue
+			}
+			t.Run(fmt.Sprint(mode, f), func(t *testing.T) {
+				checkStream(t, tr, synth.Options{Scale: f, Mode: mode, Seed: 4})
+			})
+		}
+	}
+	checkStream(t, tr, synth.Options{TargetRate: .5, Seed: 4})
+}
+
+func TestStreamsOfPublicTraces(t *testing.T) {
+	for _, name := range []string{"data/mooncake-fast25/conversation_trace.jsonl", "data/mooncake-fast25/synthetic_trace.jsonl", "data/azure-llm-2023/AzureLLMInferenceTrace_code.csv"} {
+		t.Run(name, func(t *testing.T) {
+			tr, err := trace.Load(context.Background(), testshared.Path(t, name), trace.Options{Seed: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range []float64{.5, 1.5} {
+				checkStream(t, tr, synth.Options{Scale: f, Seed: 1})
+			}
+		})
+	}
+}
