@@ -124,6 +124,8 @@ type ProfileHitCurve struct {
 	BlockHit       *float64 `parquet:"block_hit,optional"`
 	TokenHit       *float64 `parquet:"token_hit,optional"`
 	RequestMeanHit *float64 `parquet:"request_mean_hit,optional"`
+	SampleRate     *float64 `parquet:"sample_rate,optional"`     // share of the blocks that the row was computed from; null in files of earlier versions
+	BlockHitError  *float64 `parquet:"block_hit_error,optional"` // half the 95 % interval of block_hit that the sample leaves; 0 = exact
 }
 
 // ProfileJoint is one cell of the joint lengths. A border range of one value is an exact atom.

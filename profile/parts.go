@@ -1,0 +1,92 @@
+package profile
+
+import (
+	"context"
+	"runtime"
+
+	"golang.org/x/sync/errgroup"
+
+	"tailgate/schemas"
+)
+
+// parts computes the tables of the total, in a few parts, and of every group. Parts are computed at the same time, as
+// many as there are threads, and come in a fixed order.
+func (in *input) parts(ctx context.Context, key schemas.ProfileKey, o Options) ([]*Profile, error) {
+	threads := o.Threads
+	if threads == 0 {
+		threads = runtime.GOMAXPROCS(0)
+	}
+	var tasks []func(p *Profile, s *scratch)
+	for _, g := range in.groups(o.PerGroup) {
+		own := key
+		own.Tenant, own.Class = g.tenant, g.class
+		if !g.total {
+			tasks = append(tasks, func(p *Profile, s *scratch) {
+				in.blockTables(p, g, own, s)
+				in.timeTables(p, g, own)
+				in.lengthTables(p, g, own, s)
+				in.sessionTables(p, g, own)
+			})
+			continue
+		}
+		tasks = append(tasks,
+			func(p *Profile, s *scratch) { in.blockTables(p, g, own, s) },
+			func(p *Profile, _ *scratch) { in.timeTables(p, g, own) },
+			func(p *Profile, s *scratch) { in.lengthTables(p, g, own, s) },
+			func(p *Profile, _ *scratch) { in.sessionTables(p, g, own) },
+			func(p *Profile, _ *scratch) { p.CrossShare, p.Bursts = in.crossShare(own), in.bursts(own) })
+	}
+	free := make(chan *scratch, threads)
+	for range threads {
+		free <- &scratch{limits: o.hits.orDefault()}
+	}
+	out := make([]*Profile, len(tasks))
+	all := errgroup.Group{}
+	all.SetLimit(threads)
+	for i, task := range tasks {
+		if ctx.Err() != nil {
+			break
+		}
+		out[i] = &Profile{}
+		all.Go(func() error {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			s := <-free
+			task(out[i], s)
+			free <- s
+			return nil
+		})
+	}
+	if err := all.Wait(); err != nil {
+		return nil, err
+	}
+	return out, ctx.Err()
+}
+
+func (in *input) timeTables(p *Profile, g group, key schemas.ProfileKey) {
+	a := newArrivals(in.stamps(g), in.resolution)
+	p.Rate = in.rate(g, key)
+	p.Dispersion = dispersion(a.stamps, in.resolution, key)
+	p.IAT = a.stats(key)
+	p.IATFit = a.fits(key)
+}
+
+func (in *input) lengthTables(p *Profile, g group, key schemas.ProfileKey, s *scratch) {
+	p.Lengths = in.lengths(g, key, s)
+	j := in.joint(g, s)
+	p.Joint, p.JointStat = j.cells(key, s), j.stat(key)
+}
+
+func (in *input) sessionTables(p *Profile, g group, key schemas.ProfileKey) {
+	p.Sessions = in.turns(g, key)
+	p.SessionStat = []schemas.ProfileSessionStat{in.sessionStat(g, key)}
+	p.SessionGap, p.Growth = in.sessionGaps(g, key), in.growth(g, key)
+}
+
+func (in *input) blockTables(p *Profile, g group, key schemas.ProfileKey, s *scratch) {
+	use := in.use(g, s)
+	different := use.different()
+	p.Roots, p.Popularity, p.Reuse = use.roots(key), use.popularity(key), use.reuse(key)
+	p.HitCurve = in.hitCurve(g, key, different, s)
+}
