@@ -170,6 +170,8 @@ func (l *labels) groupOf(p pairOf) uint32 {
 type dict struct {
 	words []string
 	codes map[string]uint32
+
+	column []uint32 // numbers of the words of a column's dictionary
 }
 
 func (d *dict) code(word *string) uint32 {

@@ -54,3 +54,23 @@ func (s *hashSet) grow() {
 		}
 	}
 }
+
+// into adds all hashes to another set and gives their numbers there by their numbers here.
+func (s *hashSet) into(to *hashSet) []uint32 {
+	out := make([]uint32, s.n)
+	for i, h := range s.list() {
+		out[i] = to.number(h)
+	}
+	return out
+}
+
+// list gives the hashes by their numbers.
+func (s *hashSet) list() []uint64 {
+	out := make([]uint64, s.n)
+	for i, h := range s.keys {
+		if h != 0 {
+			out[s.values[i]] = h
+		}
+	}
+	return out
+}

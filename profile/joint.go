@@ -10,6 +10,8 @@ import (
 	"tailgate/schemas"
 )
 
+const hourUs = 3_600_000_000
+
 // minDependence is the number of requests from which on a dependence of lengths is told.
 const minDependence = 100
 
@@ -48,7 +50,6 @@ func (in *input) joint(g group, scratch *scratch) *joint {
 
 // hourOf gives the hour of the UTC day, or since the schedule's zero where the wall time is not known.
 func (in *input) hourOf() func(us int64) int32 {
-	const hourUs = 3_600_000_000
 	if in.meta.StartedAt.IsZero() {
 		return func(us int64) int32 { return int32(us / hourUs) }
 	}

@@ -85,6 +85,7 @@ type Profile struct {
 	Reuse       []schemas.ProfileReuse
 	HitCurve    []schemas.ProfileHitCurve
 	CrossShare  []schemas.ProfileCrossShare // in the total only
+	Latency     []schemas.ProfileLatency    // of a lake: in the total and per class
 	Bursts      []schemas.ProfileBurst      // in the total only
 }
 
@@ -92,46 +93,43 @@ type Profile struct {
 type Source interface {
 	// Each visits the rows; a row is valid during the visit only.
 	Each(ctx context.Context, visit func(*schemas.TraceRow) error) error
-	// Meta describes the trace, once Each has visited all rows.
-	Meta() trace.Meta
 }
 
 // Compute profiles t. A trace without rows gives a profile that says 0 requests and has no other row. A trace
 // whose rows are not in arrival order is refused (fault.Data).
 func Compute(ctx context.Context, t *trace.Trace, o Options) (*Profile, error) {
-	return ComputeFrom(ctx, whole{t}, o)
+	return ComputeFrom(ctx, t.Meta, whole(t.Rows), o)
 }
 
-// whole is a trace in memory as a source.
-type whole struct{ *trace.Trace }
-
-func (w whole) Meta() trace.Meta { return w.Trace.Meta }
+// whole is the rows of a trace in memory as a source.
+type whole []schemas.TraceRow
 
 func (w whole) Each(ctx context.Context, visit func(*schemas.TraceRow) error) error {
-	for i := range w.Rows {
+	for i := range w {
 		if i%(1<<16) == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if err := visit(&w.Rows[i]); err != nil {
+		if err := visit(&w[i]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// ComputeFrom profiles the rows of a source in one pass, see Compute. It keeps about 45 bytes a row and, of the
-// prompts, 24 bytes for each prefix of blocks that was not seen before, up to 2^25 of them.
-func ComputeFrom(ctx context.Context, s Source, o Options) (*Profile, error) {
+// ComputeFrom profiles the rows of a source that m describes in one pass, see Compute. It keeps about 45 bytes a row
+// and, of the prompts, about 30 bytes for each prefix of blocks that was not seen before, up to 2^25 of them.
+func ComputeFrom(ctx context.Context, m trace.Meta, s Source, o Options) (*Profile, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
 	c := newColumns()
-	if err := s.Each(ctx, c.add); err != nil {
-		return nil, fmt.Errorf("profiling %s: %w", s.Meta().Name, err)
-	}
-	p, err := c.profile(ctx, s.Meta(), o)
+	err := s.Each(ctx, c.add)
 	if err != nil {
-		return nil, fmt.Errorf("profiling %s: %w", s.Meta().Name, err)
+		return nil, fmt.Errorf("profiling %s: %w", m.Name, err)
+	}
+	p, err := c.profile(ctx, m, o)
+	if err != nil {
+		return nil, fmt.Errorf("profiling %s: %w", m.Name, err)
 	}
 	return p, nil
 }
@@ -141,7 +139,7 @@ func (c *columns) profile(ctx context.Context, meta trace.Meta, o Options) (*Pro
 	c.tree.seal()
 	in := newInput(c, meta)
 	in.sessions = c.tie()
-	p := &Profile{Meta: []schemas.ProfileMeta{in.describe(o)}}
+	p := &Profile{Meta: []schemas.ProfileMeta{in.metaRow(o)}}
 	parts, err := in.parts(ctx, p.Meta[0].ProfileKey, o)
 	if err != nil {
 		return nil, err
@@ -155,7 +153,7 @@ func (c *columns) profile(ctx context.Context, meta trace.Meta, o Options) (*Pro
 	return p, nil
 }
 
-func (in *input) describe(o Options) schemas.ProfileMeta {
+func (in *input) metaRow(o Options) schemas.ProfileMeta {
 	m := in.meta
 	start := m.StartedAt.UTC()
 	if m.StartedAt.IsZero() {

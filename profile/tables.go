@@ -47,6 +47,7 @@ func (p *Profile) tables() []table {
 		ref[schemas.ProfileReuse]{name: schemas.TableProfileReuse, rows: &p.Reuse, late: true},
 		ref[schemas.ProfileHitCurve]{name: schemas.TableProfileHitCurve, rows: &p.HitCurve},
 		ref[schemas.ProfileCrossShare]{name: schemas.TableProfileCrossShare, rows: &p.CrossShare, late: true},
+		ref[schemas.ProfileLatency]{name: schemas.TableProfileLatency, rows: &p.Latency, late: true},
 		ref[schemas.ProfileBurst]{name: schemas.TableProfileBurst, rows: &p.Bursts, late: true},
 	}
 }

@@ -89,9 +89,7 @@ func (t *tree) add(ids []int64) (leaf uint32, depth int) {
 	for len(ids) > 0 {
 		part := ids[:min(len(ids), ahead)]
 		ids = ids[len(part):]
-		if 4*(len(t.nodes)+len(part)) > 3*len(t.slots) {
-			t.resize(bits.Len(uint(len(t.slots))))
-		}
+		t.reserve(len(part))
 		var hashes [ahead]uint64
 		warm := uint64(0)
 		for k, id := range part {
@@ -112,6 +110,13 @@ func (t *tree) add(ids []int64) (leaf uint32, depth int) {
 		}
 	}
 	return leaf, depth
+}
+
+// reserve makes room for n more nodes in the table.
+func (t *tree) reserve(n int) {
+	if 4*(len(t.nodes)+n) > 3*len(t.slots) {
+		t.resize(bits.Len(uint(len(t.slots))))
+	}
 }
 
 // step is the node of id below parent, a new one at first sight, 0 where there is no room.

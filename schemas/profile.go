@@ -229,6 +229,17 @@ type ProfileBurst struct {
 	LongShare *float64 `parquet:"long_input_share,optional"` // requests with at least 8,192 input tokens
 }
 
+// ProfileLatency is one bin of what production itself took; in the total and per class.
+type ProfileLatency struct {
+	ProfileKey
+	Dim  string `parquet:"dim,dict"`     // ttft | duration | tpot
+	InLo int32  `parquet:"in_lo_tokens"` // range of input lengths
+	InHi int32  `parquet:"in_hi_tokens"` // exclusive
+	LoUs int64  `parquet:"lo_us"`
+	HiUs int64  `parquet:"hi_us"` // exclusive
+	N    int64  `parquet:"n"`
+}
+
 // ProfileDrift is one figure of a profile beside that of an earlier one.
 type ProfileDrift struct {
 	ProfileKey

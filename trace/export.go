@@ -273,3 +273,6 @@ func (e *exporter) cut(t *Trace) error {
 func (e *exporter) keep(want func(*lakeRow) bool) {
 	e.rows = slices.DeleteFunc(e.rows, func(r lakeRow) bool { return !want(&r) })
 }
+
+// DayFile is the path of the one file of a published day of a lake in a folder.
+func DayFile(lake, day string) (string, error) { return dayFile(lake, day) }
