@@ -215,23 +215,22 @@ func (u *usage) depths(top []schemas.ProfileRoot, rank map[int64]int) {
 		depth int32
 	}
 	members, longest := u.members(rank)
-	seen := newBitset(len(u.in.tree.nodes)) // nodes that at least half of their root's requests go through
-	kept := map[uint32]shared{}
+	kept := map[uint32]shared{} // nodes that at least half of their root's requests go through
 	for _, m := range members { // a node comes after the one above it
 		n := u.in.tree.nodes[m.node]
 		s := shared{depth: 1}
 		if n.parent == 0 {
 			s.root = rank[n.id]
-		} else if !seen.has(int(n.parent)) {
-			continue
 		} else {
-			above := kept[n.parent]
+			above, ok := kept[n.parent]
+			if !ok {
+				continue
+			}
 			s = shared{above.root, above.depth + 1}
 		}
 		if 2*int64(m.requests) < top[s.root].Requests || s.depth > deepest {
 			continue
 		}
-		seen.set(int(m.node))
 		kept[m.node] = s
 		top[s.root].DepthBlocks = max(top[s.root].DepthBlocks, s.depth)
 	}

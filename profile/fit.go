@@ -104,9 +104,13 @@ type moments struct {
 	varLog           float64 // divided by n, as the likelihood has it
 }
 
+// span is the least and the greatest of some gaps.
+type span struct{ lo, hi float64 }
+
 // sample is a set of gaps on a clock of a known resolution.
 type sample struct {
 	x, w     []float64 // different values above half a step, ascending, and how often each is seen
+	spans    []span    // of the gaps that x stands for; nil where they are all x
 	half     float64   // half a step of the clock
 	ties     float64   // gaps below that
 	n, mean  float64   // of all gaps as they are
@@ -115,12 +119,12 @@ type sample struct {
 	floored  moments   // of all gaps, ties taken as half a step: where the searches start
 }
 
-// maxValues is the number of different gaps up to which a sample holds each; above, gaps of about the same length are
-// put together at their mean. It moves the parameters by less than 10⁻⁴ of their value and KS by less than .001.
-const maxValues = 1 << 15
+// maxValues is the number of different gaps up to which a sample holds each; above, gaps that are equal to 2⁻⁸ of their
+// length are put together at their mean. It moves parameters and KS by less than 10⁻³ of their value.
+const maxValues = 1 << 12
 
-// cellBits drops the digits of a float that such gaps differ in: they are equal to 2⁻¹⁰ of their length.
-const cellBits = 52 - 10
+// cellBits are the digits of a float that such gaps may differ in.
+const cellBits = 52 - 8
 
 // sampleOf takes gaps in any order; it may change the order.
 func sampleOf(gaps []float64, half float64) *sample {
@@ -171,7 +175,7 @@ func (s *sample) add(gap, w float64) {
 	}
 }
 
-// addCells takes gaps in any order in cells of 2⁻¹⁰ width. The ties stay exact.
+// addCells takes gaps in any order in cells of 2⁻⁸ width. The ties stay exact.
 func (s *sample) addCells(gaps []float64) {
 	place := func(gap float64) int { return int(math.Float64bits(gap) >> cellBits) } // rises with the gap
 	least, most := math.MaxInt, 0
@@ -185,17 +189,22 @@ func (s *sample) addCells(gaps []float64) {
 		return
 	}
 	cells := make([]cell, most-least+1)
+	spans := make([]span, len(cells))
 	for _, g := range gaps {
 		if g < s.half || g <= 0 {
 			s.ties++
 			continue
 		}
-		c := &cells[place(g)-least]
-		c.x, c.w = c.x+g, c.w+1
+		k := place(g) - least
+		if cells[k].w == 0 {
+			spans[k] = span{g, g}
+		}
+		spans[k] = span{min(spans[k].lo, g), max(spans[k].hi, g)}
+		cells[k].x, cells[k].w = cells[k].x+g, cells[k].w+1
 	}
-	for _, c := range cells {
+	for k, c := range cells {
 		if c.w > 0 {
-			s.x, s.w = append(s.x, c.x/c.w), append(s.w, c.w)
+			s.x, s.w, s.spans = append(s.x, c.x/c.w), append(s.w, c.w), append(s.spans, spans[k])
 		}
 	}
 }
@@ -281,9 +290,13 @@ func (s *sample) ks(cdf func(float64) float64) float64 {
 		d = math.Abs(cdf(s.half) - seen/s.n)
 	}
 	for i, x := range s.x {
-		d = max(d, math.Abs(cdf(max(x-s.half, 0))-seen/s.n))
+		at := span{x, x}
+		if s.spans != nil {
+			at = s.spans[i]
+		}
+		d = max(d, math.Abs(cdf(max(at.lo-s.half, 0))-seen/s.n))
 		seen += s.w[i]
-		d = max(d, math.Abs(cdf(x+s.half)-seen/s.n))
+		d = max(d, math.Abs(cdf(at.hi+s.half)-seen/s.n))
 	}
 	return d
 }

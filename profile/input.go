@@ -17,6 +17,9 @@ type input struct {
 	resolution int64 // µs; nothing is claimed below it
 	failures   int64
 	originUs   int64 // window_start on the schedule's clock
+
+	groupBinUs int64 // narrowest bin of the groups' rate
+	groupHours bool  // the groups' joint lengths are told by hour
 }
 
 func newInput(c *columns, meta trace.Meta) *input {
@@ -95,6 +98,30 @@ func (in *input) groups(perGroup bool) []group {
 		return cmp.Or(cmp.Compare(a.tenant, b.tenant), cmp.Compare(a.class, b.class))
 	})
 	return out
+}
+
+// maxFineRows is the number of rows up to which a table that grows with the time as well tells the groups in full:
+// the rate by narrower bins than 600 s, the joint lengths by hour.
+const maxFineRows = 1 << 20
+
+// bound chooses how fine the groups are told. It is the same for all of them.
+func (in *input) bound(groups []group) {
+	rows := func(width int64) (n int64) {
+		for _, g := range groups {
+			if !g.total {
+				n += min(int64(len(g.rows)), (in.lengthUs()-in.firstUs())/width+1)
+			}
+		}
+		return n
+	}
+	in.groupHours = rows(1) <= maxFineRows
+	sum := int64(0)
+	for _, width := range slices.Backward(binsUs) {
+		if sum += rows(width); sum > maxFineRows && in.groupBinUs > 0 {
+			break
+		}
+		in.groupBinUs = width
+	}
 }
 
 // bucketed puts 0 … n−1 into buckets, in order.

@@ -10,7 +10,10 @@ import (
 	"tailgate/schemas"
 )
 
-const hourUs = 3_600_000_000
+const (
+	hourUs   = 3_600_000_000
+	allHours = -1 // of a cell that is not told by hour
+)
 
 // minDependence is the number of requests from which on a dependence of lengths is told.
 const minDependence = 100
@@ -135,6 +138,9 @@ func (j *joint) cells(key schemas.ProfileKey, scratch *scratch) []schemas.Profil
 		open = open[:0]
 	}
 	hourOf := j.in.hourOf()
+	if !j.g.total && !j.in.groupHours {
+		hourOf = func(int64) int32 { return allHours }
+	}
 	for i := range j.in.each(j.g) {
 		if !j.in.known(i) {
 			continue

@@ -17,7 +17,9 @@ func (in *input) parts(ctx context.Context, key schemas.ProfileKey, o Options) (
 		threads = runtime.GOMAXPROCS(0)
 	}
 	var tasks []func(p *Profile, s *scratch)
-	for _, g := range in.groups(o.PerGroup) {
+	groups := in.groups(o.PerGroup)
+	in.bound(groups)
+	for _, g := range groups {
 		own := key
 		own.Tenant, own.Class = g.tenant, g.class
 		if !g.total {

@@ -144,10 +144,14 @@ func (c *columns) profile(ctx context.Context, meta trace.Meta, o Options) (*Pro
 	if err != nil {
 		return nil, err
 	}
-	into := p.tables()
-	for _, part := range parts {
-		for i, t := range part.tables() {
-			into[i].appendRows(t)
+	for i, into := range p.tables() {
+		n := 0
+		for _, part := range parts {
+			n += part.tables()[i].len()
+		}
+		into.grow(n)
+		for _, part := range parts {
+			into.move(part.tables()[i])
 		}
 	}
 	return p, nil

@@ -18,23 +18,34 @@ type rateBin struct {
 	requests, errors, sessions, in, out, ok, known int64
 }
 
-// rate gives the rate curve of g at each width. A bin without arrivals has no row. Tokens and their means are
+// rate gives the rate curve of g at each width that it is told in. A bin without arrivals has no row. Tokens and their means are
 // over requests that did not fail; mean_out is over those of known output length.
 func (in *input) rate(g group, key schemas.ProfileKey) []schemas.ProfileRate {
-	bins := in.seconds(g)
-	var out []schemas.ProfileRate
-	for k, width := range binsUs {
-		if k > 0 {
-			bins = wider(bins, width)
+	levels := [][]rateBin{in.seconds(g)}
+	for _, width := range binsUs[1:] {
+		levels = append(levels, wider(levels[len(levels)-1], width))
+	}
+	n := 0
+	for k, bins := range levels {
+		if !g.total && binsUs[k] < in.groupBinUs {
+			levels[k] = nil
+			continue
 		}
+		n += len(bins)
+	}
+	out, means := make([]schemas.ProfileRate, 0, n), make([][2]float64, n)
+	for k, bins := range levels {
 		for _, b := range bins {
-			row := schemas.ProfileRate{ProfileKey: key, BinUs: width, BinStartUs: b.start, Requests: b.requests, SessionsStarted: b.sessions,
+			row := schemas.ProfileRate{ProfileKey: key, BinUs: binsUs[k], BinStartUs: b.start, Requests: b.requests, SessionsStarted: b.sessions,
 				TokensIn: b.in, TokensOut: b.out, Errors: b.errors}
+			mean := &means[len(out)]
 			if b.ok > 0 {
-				row.MeanIn = val(float64(b.in) / float64(b.ok))
+				mean[0] = float64(b.in) / float64(b.ok)
+				row.MeanIn = &mean[0]
 			}
 			if b.known > 0 {
-				row.MeanOut = val(float64(b.out) / float64(b.known))
+				mean[1] = float64(b.out) / float64(b.known)
+				row.MeanOut = &mean[1]
 			}
 			out = append(out, row)
 		}

@@ -17,6 +17,9 @@ type table interface {
 	read(r *tableReader)
 	appendJSON(out []byte) ([]byte, error)
 	appendRows(from table)
+	move(from table)
+	len() int
+	grow(n int)
 	arrange(profileID string)
 }
 
@@ -66,6 +69,17 @@ func (t ref[T]) read(r *tableReader) {
 
 // appendRows appends the rows of the same table of another profile.
 func (t ref[T]) appendRows(from table) { *t.rows = append(*t.rows, *from.(ref[T]).rows...) }
+
+// move appends the rows of the same table of another profile, which then has none.
+func (t ref[T]) move(from table) {
+	t.appendRows(from)
+	*from.(ref[T]).rows = nil
+}
+
+func (t ref[T]) len() int { return len(*t.rows) }
+
+// grow makes room for n more rows.
+func (t ref[T]) grow(n int) { *t.rows = slices.Grow(*t.rows, n) }
 
 // arrange names the profile in every row and orders the rows by window and group.
 func (t ref[T]) arrange(profileID string) {
