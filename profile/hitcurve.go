@@ -29,7 +29,7 @@ func capacities() []int64 {
 // blocks.
 func (in *input) hitCurve(g group, key schemas.ProfileKey, different int, scratch *scratch) []schemas.ProfileHitCurve {
 	at := capacities()
-	c := in.replayHits(g, at, scratch.limits.rate(different), scratch)
+	c := in.replayHits(g, at, different, scratch)
 	h := c.hits()
 	if h.Blocks == 0 {
 		return nil
@@ -121,7 +121,7 @@ const Cold = math.MaxInt64
 // distances (Mattson, Gecsei, Slutz, Traiger 1970): time O(n log d), memory O(d) for n blocks, d of them
 // different.
 func NeededCapacity(rows iter.Seq[*schemas.TraceRow], visit func(r *schemas.TraceRow, block int, need int64)) (distinct int64) {
-	stack, ids := newLRUStack(1<<weightBits), newHashSet()
+	stack, ids := newLRUStack(1<<weightBits, 0), newHashSet()
 	for r := range rows {
 		need := int64(0)
 		for i, id := range r.HashIDs {

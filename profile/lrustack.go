@@ -16,9 +16,10 @@ type lruStack struct {
 // weightBits are the binary digits of a weight behind the point: a sampled block stands for 1/rate blocks.
 const weightBits = 16
 
-func newLRUStack(unit int64) *lruStack {
-	s := &lruStack{next: 1, unit: unit}
-	s.resize(1 << 12)
+// newLRUStack expects about so many different blocks.
+func newLRUStack(unit int64, blocks int) *lruStack {
+	s := &lruStack{next: 1, unit: unit, slotOf: make([]uint32, 0, blocks)}
+	s.resize(max(2*blocks, 1<<10))
 	return s
 }
 

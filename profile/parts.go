@@ -19,6 +19,9 @@ func (in *input) parts(ctx context.Context, key schemas.ProfileKey, o Options) (
 	var tasks []func(p *Profile, s *scratch)
 	groups := in.groups(o.PerGroup)
 	in.bound(groups)
+	if in.oneGroup() {
+		groups = groups[:min(len(groups), 1)]
+	}
 	for _, g := range groups {
 		own := key
 		own.Tenant, own.Class = g.tenant, g.class
@@ -64,6 +67,11 @@ func (in *input) parts(ctx context.Context, key schemas.ProfileKey, o Options) (
 		return nil, err
 	}
 	return out, ctx.Err()
+}
+
+// oneGroup tells whether all requests are of one tenant and class, whose tables are those of the total.
+func (in *input) oneGroup() bool {
+	return len(in.labels.groups) == 1 && in.groupBinUs == binsUs[0] && in.groupHours
 }
 
 func (in *input) timeTables(p *Profile, g group, key schemas.ProfileKey) {

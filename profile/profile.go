@@ -153,6 +153,10 @@ func (c *columns) profile(ctx context.Context, meta trace.Meta, o Options) (*Pro
 		for _, part := range parts {
 			into.move(part.tables()[i])
 		}
+		if o.PerGroup && in.oneGroup() {
+			only := in.labels.groups[0]
+			into.repeat(in.labels.tenants.words[only.tenant], in.labels.classes.words[only.class])
+		}
 	}
 	return p, nil
 }

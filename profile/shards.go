@@ -69,11 +69,13 @@ func newHitCounts(capacities []int64, rate float64) *hitCounts {
 	return c
 }
 
-// replayHits replays the blocks of g against LRU caches of all capacities at once, see PrefixHits.
-func (in *input) replayHits(g group, capacities []int64, rate float64, scratch *scratch) *hitCounts {
+// replayHits replays the blocks of g, so many of which are different, against LRU caches of all capacities at once, see
+// PrefixHits.
+func (in *input) replayHits(g group, capacities []int64, different int, scratch *scratch) *hitCounts {
+	rate := scratch.limits.rate(different)
 	c := newHitCounts(capacities, rate)
 	weight := 1 / rate
-	stack := newLRUStack(int64(math.Round(weight * (1 << weightBits))))
+	stack := newLRUStack(int64(math.Round(weight*(1<<weightBits))), int(float64(different)*rate))
 	below := uint64(math.MaxUint64)
 	if rate < 1 {
 		below = uint64(rate * math.MaxUint64)

@@ -19,6 +19,9 @@ func (k ProfileKey) Key() ProfileKey { return k }
 // SetProfileID names another profile in a row.
 func (k *ProfileKey) SetProfileID(id string) { k.ProfileID = id }
 
+// SetGroup names another tenant and class in a row.
+func (k *ProfileKey) SetGroup(tenant, class string) { k.Tenant, k.Class = tenant, class }
+
 // ProfileMeta describes one profile (one row).
 type ProfileMeta struct {
 	ProfileKey
