@@ -2,6 +2,8 @@ package profile
 
 import (
 	"cmp"
+	"iter"
+	"math"
 	"slices"
 
 	"tailgate/schemas"
@@ -214,78 +216,71 @@ func (u *usage) depths(top []schemas.ProfileRoot, rank map[int64]int) {
 		root  int
 		depth int32
 	}
-	members, longest := u.members(rank)
 	kept := map[uint32]shared{} // nodes that at least half of their root's requests go through
-	for _, m := range members { // a node comes after the one above it
-		n := u.in.tree.nodes[m.node]
-		s := shared{depth: 1}
-		if n.parent == 0 {
-			s.root = rank[n.id]
-		} else {
-			above, ok := kept[n.parent]
-			if !ok {
-				continue
-			}
-			s = shared{above.root, above.depth + 1}
-		}
-		if 2*int64(m.requests) < top[s.root].Requests || s.depth > deepest {
+	least := int64(math.MaxInt64)
+	for _, root := range top {
+		least = min(least, root.Requests)
+	}
+	for node, requests := range u.members() { // a node comes after the one above it
+		if 2*int64(requests) < least {
 			continue
 		}
-		kept[m.node] = s
+		n, s, ok := u.in.tree.nodes[node], shared{}, false
+		if n.parent == 0 {
+			s.root, ok = rank[n.id]
+		} else {
+			s, ok = kept[n.parent]
+		}
+		s.depth++
+		if !ok || 2*int64(requests) < top[s.root].Requests || s.depth > deepest {
+			continue
+		}
+		kept[node] = s
 		top[s.root].DepthBlocks = max(top[s.root].DepthBlocks, s.depth)
 	}
-	for i := range top {
-		if top[i].Requests == 2 { // each block of each of them is one that half of them have
-			top[i].DepthBlocks = min(longest[i], deepest)
+	if least == 2 { // each block of each of two is one that half of them have
+		for i := range u.in.each(u.g) {
+			if root, ok := rank[u.in.rootID(i)]; ok && top[root].Requests == 2 {
+				top[root].DepthBlocks = max(top[root].DepthBlocks, min(u.in.blocks(i), deepest))
+			}
 		}
 	}
 }
 
-// member is a node and how many requests go through it.
-type member struct{ node, requests uint32 }
-
-// members lists the nodes that more than one request of the top roots goes through, in order, and the longest prompt
-// of each root.
-func (u *usage) members(rank map[int64]int) (out []member, longest []int32) {
-	counts := make([]uint32, len(u.uses))
-	num := u.num
-	if !u.in.tree.chained { // a block may be several nodes: count these
-		num, counts = &numbering{}, nil
-		num.reset(len(u.in.tree.nodes))
-	}
-	longest = make([]int32, len(rank))
-	var path []uint32
-	for i := range u.in.each(u.g) {
-		if u.in.depth[i] == 0 {
-			continue
+// members yields every node in order, and how many requests of the group go through it.
+func (u *usage) members() iter.Seq2[uint32, uint32] {
+	return func(yield func(node, requests uint32) bool) {
+		num, counts := u.num, u.uses
+		if u.in.tree.aliases > 0 { // a block may be several nodes: count these
+			num, counts = u.countNodes()
 		}
-		path = u.in.tree.path(path, u.in.leaf[i], u.in.depth[i])
-		root, ok := rank[u.in.tree.nodes[path[0]].id]
-		if !ok {
-			continue
-		}
-		longest[root] = max(longest[root], u.in.blocks(i))
-		for _, at := range path[:min(len(path), deepest)] {
-			k := at
-			if num != nil {
-				var isNew bool
-				if k, isNew = num.of(at); isNew {
-					counts = append(counts, 0)
-				}
-			}
-			counts[k]++
-		}
-	}
-	for k, n := range counts {
-		if n > 1 {
+		for k, n := range counts {
 			node := uint32(k)
 			if num != nil {
 				node = num.dense[k]
 			}
-			out = append(out, member{node, n})
+			if n > 0 && !yield(node, n) {
+				return
+			}
 		}
 	}
-	return out, longest
+}
+
+func (u *usage) countNodes() (num *numbering, counts []uint32) {
+	num = &numbering{}
+	num.reset(len(u.in.tree.nodes))
+	var path []uint32
+	for i := range u.in.each(u.g) {
+		path = u.in.tree.path(path, u.in.leaf[i], u.in.depth[i])
+		for _, at := range path {
+			k, isNew := num.of(at)
+			if isNew {
+				counts = append(counts, 0)
+			}
+			counts[k]++
+		}
+	}
+	return num, counts
 }
 
 // crossShare counts the blocks that two tenants both use, the pairs with the most first; none when the trace has

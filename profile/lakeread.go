@@ -77,10 +77,15 @@ type lakeReader struct {
 
 // read chooses the rows, then reads what they hold: prompts beside all other columns.
 func (r *lakeReader) read(o LakeOptions) error {
-	if err := r.choose(o); err != nil {
+	threads := o.Threads
+	if threads == 0 {
+		threads = runtime.GOMAXPROCS(0)
+	}
+	if err := r.choose(o, threads); err != nil {
 		return err
 	}
 	p := r.part
+	p.in = make([]int32, 0, r.n)
 	if err := r.ints("input_tokens", func(v int64, ok bool) {
 		if !ok {
 			v = none
@@ -89,15 +94,15 @@ func (r *lakeReader) read(o LakeOptions) error {
 	}); err != nil {
 		return err
 	}
-	threads := o.Threads
-	if threads == 0 {
-		threads = runtime.GOMAXPROCS(0)
-	}
 	all := errgroup.Group{}
 	all.SetLimit(threads)
 	all.Go(r.prompts)
-	all.Go(r.numbers)
-	all.Go(r.names)
+	all.Go(func() error {
+		if err := errors.Join(r.numbers(), r.names()); err != nil {
+			return err
+		}
+		return r.latencies()
+	})
 	if err := all.Wait(); err != nil {
 		return err
 	}
@@ -113,42 +118,45 @@ func (r *lakeReader) read(o LakeOptions) error {
 	if !slices.ContainsFunc(p.flags, func(f uint8) bool { return f&rowPrompt != 0 }) {
 		p.meta.BlockSize = 0
 	}
-	return r.latencies()
+	return nil
 }
 
 // choose tells which rows the view and the hours have, and counts what is left out.
-func (r *lakeReader) choose(o LakeOptions) error {
+func (r *lakeReader) choose(o LakeOptions, threads int) error {
 	rows := int(r.file.NumRows())
 	r.wants = newBitset(rows)
-	var arrived []int64
-	err := r.file.Int64s(r.ctx, "arrived_at", func(v []int64, _ []bool) error {
-		arrived = append(slices.Grow(arrived, rows), v...)
-		return nil
+	arrived := make([]int64, 0, rows)
+	probes, others, unwanted := newBitset(rows), newBitset(rows), newBitset(rows)
+	all := errgroup.Group{}
+	all.SetLimit(threads)
+	all.Go(func() error {
+		return r.file.Int64s(r.ctx, "arrived_at", func(v []int64, _ []bool) error {
+			arrived = append(arrived, v...)
+			return nil
+		})
 	})
-	probes, unwanted := newBitset(rows), newBitset(rows)
-	at := 0
-	err = errors.Join(err, r.file.Bools(r.ctx, "is_probe", func(v, _ []bool) error {
-		for i, is := range v {
-			if is {
-				probes.set(at + i)
-			}
-		}
-		at += len(v)
-		return nil
-	}))
-	at = 0
-	if o.View == trace.ViewEngine {
-		err = errors.Join(err, r.file.Bools(r.ctx, "reached_engine", func(v, _ []bool) error {
-			for i, is := range v {
-				if !is {
-					unwanted.set(at + i)
+	all.Go(func() error {
+		return r.mark("is_probe", true, probes)
+	})
+	all.Go(func() error {
+		var ops parquetio.Dict
+		at := 0
+		return r.file.Strings(r.ctx, "op", &ops, func(codes []int32) error {
+			for i, code := range codes {
+				if code < 0 || !slices.Contains([]string{schemas.OpChat, schemas.OpCompletion, schemas.OpResponses}, ops.Words[code]) {
+					others.set(at + i)
 				}
 			}
-			at += len(v)
+			at += len(codes)
 			return nil
-		}))
-	} else {
-		err = errors.Join(err, r.file.Int64s(r.ctx, "attempt", func(v []int64, _ []bool) error {
+		})
+	})
+	all.Go(func() error {
+		if o.View == trace.ViewEngine {
+			return r.mark("reached_engine", false, unwanted)
+		}
+		at := 0
+		return r.file.Int64s(r.ctx, "attempt", func(v []int64, _ []bool) error {
 			for i, attempt := range v {
 				if attempt != 0 {
 					unwanted.set(at + i)
@@ -156,45 +164,44 @@ func (r *lakeReader) choose(o LakeOptions) error {
 			}
 			at += len(v)
 			return nil
-		}))
-	}
-	if err != nil {
+		})
+	})
+	if err := all.Wait(); err != nil {
 		return err
 	}
 	p := r.part
 	from, to := p.midnightUs()+int64(p.from)*hourUs, p.midnightUs()+int64(p.to)*hourUs
-	inside := func(us int64) bool { return p.Whole() || us >= from && us < to }
-	var ops parquetio.Dict
-	at = 0
-	return r.file.Strings(r.ctx, "op", &ops, func(codes []int32) error {
-		for i, code := range codes {
-			row := at + i
-			if row >= len(arrived) {
-				return errors.New("columns of different lengths")
-			}
-			if !inside(arrived[row]) {
-				continue
-			}
-			op := ""
-			if code >= 0 {
-				op = ops.Words[code]
-			}
-			switch {
-			case probes.has(row):
-				p.left.Probes++
-			case op != schemas.OpChat && op != schemas.OpCompletion && op != schemas.OpResponses:
-				p.left.OtherOps++
-			case unwanted.has(row) && p.view == trace.ViewEngine:
-				p.left.Unreached++
-			case unwanted.has(row):
-				p.left.Retries++
-			default:
-				r.wants.set(row)
-				p.at = append(p.at, arrived[row])
+	p.at = make([]int64, 0, rows)
+	for row, us := range arrived {
+		switch {
+		case !p.Whole() && (us < from || us >= to):
+		case probes.has(row):
+			p.left.Probes++
+		case others.has(row):
+			p.left.OtherOps++
+		case unwanted.has(row) && p.view == trace.ViewEngine:
+			p.left.Unreached++
+		case unwanted.has(row):
+			p.left.Retries++
+		default:
+			r.wants.set(row)
+			p.at = append(p.at, us)
+		}
+	}
+	r.n = len(p.at)
+	return nil
+}
+
+// mark sets the rows in which a column is what is looked for.
+func (r *lakeReader) mark(name string, is bool, rows bitset) error {
+	at := 0
+	return r.file.Bools(r.ctx, name, func(v, _ []bool) error {
+		for i := range v {
+			if v[i] == is {
+				rows.set(at + i)
 			}
 		}
-		at += len(codes)
-		r.n = len(p.at)
+		at += len(v)
 		return nil
 	})
 }

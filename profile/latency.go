@@ -2,6 +2,7 @@ package profile
 
 import (
 	"cmp"
+	"errors"
 	"math"
 	"slices"
 
@@ -69,10 +70,13 @@ func (l *latencies) of(class uint32, input int32, dim int) *[latencyBins]int64 {
 // latencies reads what production took for the answered requests of known input length.
 func (r *lakeReader) latencies() error {
 	p := r.part
+	if len(p.out) != r.n || len(r.failed) != r.n || len(p.group) != r.n {
+		return errors.New("columns of different lengths")
+	}
 	ttft := make([]uint32, 0, r.n) // 2^32 − 1 = not known
 	const unknown = math.MaxUint32
 	take := func(i, dim int, us int64) {
-		if p.in[i] != none && us >= 0 && us < 1<<56 && p.answered(int32(i)) {
+		if p.in[i] != none && us >= 0 && us < 1<<56 && !r.failed[i] {
 			p.latency.of(p.labels.groups[p.group[i]].class, p.in[i], dim)[latencyPlace(us)]++
 		}
 	}

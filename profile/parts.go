@@ -27,7 +27,8 @@ func (in *input) parts(ctx context.Context, key schemas.ProfileKey, o Options) (
 		own.Tenant, own.Class = g.tenant, g.class
 		if !g.total {
 			tasks = append(tasks, func(p *Profile, s *scratch) {
-				in.blockTables(p, g, own, s)
+				different := in.useTables(p, g, own, s)
+				p.HitCurve = in.hitCurve(g, own, different, s)
 				in.timeTables(p, g, own)
 				in.lengthTables(p, g, own, s)
 				in.sessionTables(p, g, own)
@@ -35,7 +36,8 @@ func (in *input) parts(ctx context.Context, key schemas.ProfileKey, o Options) (
 			continue
 		}
 		tasks = append(tasks,
-			func(p *Profile, s *scratch) { in.blockTables(p, g, own, s) },
+			func(p *Profile, s *scratch) { in.useTables(p, g, own, s) },
+			func(p *Profile, s *scratch) { p.HitCurve = in.hitCurve(g, own, in.tree.different(), s) },
 			func(p *Profile, _ *scratch) { in.timeTables(p, g, own) },
 			func(p *Profile, s *scratch) { in.lengthTables(p, g, own, s) },
 			func(p *Profile, _ *scratch) { in.sessionTables(p, g, own) },
@@ -94,9 +96,9 @@ func (in *input) sessionTables(p *Profile, g group, key schemas.ProfileKey) {
 	p.SessionGap, p.Growth = in.sessionGaps(g, key), in.growth(g, key)
 }
 
-func (in *input) blockTables(p *Profile, g group, key schemas.ProfileKey, s *scratch) {
+// useTables returns the number of different blocks.
+func (in *input) useTables(p *Profile, g group, key schemas.ProfileKey, s *scratch) int {
 	use := in.use(g, s)
-	different := use.different()
 	p.Roots, p.Popularity, p.Reuse = use.roots(key), use.popularity(key), use.reuse(key)
-	p.HitCurve = in.hitCurve(g, key, different, s)
+	return use.different()
 }

@@ -5,8 +5,6 @@ import (
 	"sort"
 
 	"gonum.org/v1/gonum/stat/distuv"
-
-	"tailgate/internal/rng"
 )
 
 // A hit curve of more different blocks than exactBlocks comes from a sample of about sampleBlocks of them: SHARDS
@@ -94,7 +92,7 @@ func (in *input) replayHits(g group, capacities []int64, different int, scratch 
 			block := in.tree.nodes[at].block
 			h := uint64(0)
 			if rate < 1 {
-				if h = rng.Hash(uint64(in.tree.nodes[block].id), scratch.salt); h > below {
+				if h = sampleHash(uint64(in.tree.nodes[block].id) ^ scratch.salt); h > below {
 					continue
 				}
 			}
@@ -111,6 +109,14 @@ func (in *input) replayHits(g group, capacities []int64, different int, scratch 
 		}
 	}
 	return c
+}
+
+// sampleHash chooses the sample: the finalizer of SplitMix64 (Steele, Lea, Flood 2014).
+func sampleHash(x uint64) uint64 {
+	x += 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
 }
 
 // add takes one use.

@@ -17,7 +17,7 @@ type tree struct {
 	slots   []uint64 // open addressing, linear probing: the tag of an id's hash << 32 | its first node; 0 = free
 	shift   uint     // from a hash to its slot
 	alias   map[aliasKey]uint32
-	chained bool  // every id has one node
+	aliases int   // nodes of an id that has an earlier one; with 0, the ids are chained
 	limit   int   // nodes at most
 	lost    int64 // blocks that had no room
 }
@@ -37,7 +37,7 @@ type aliasKey struct {
 const minSlotBits = 12
 
 func newTree() *tree {
-	t := &tree{nodes: make([]node, 1, 1<<10), limit: maxNodes, chained: true}
+	t := &tree{nodes: make([]node, 1, 1<<10), limit: maxNodes}
 	t.resize(minSlotBits)
 	return t
 }
@@ -81,35 +81,43 @@ func (t *tree) find(id int64, h uint64) uint32 {
 	}
 }
 
-// ahead is how many ids are looked up together: the loads of their slots do not wait for each other.
-const ahead = 16
-
 // add takes the blocks of one request and returns the node of the last one that has a place, and how many have.
 func (t *tree) add(ids []int64) (leaf uint32, depth int) {
-	for len(ids) > 0 {
-		part := ids[:min(len(ids), ahead)]
-		ids = ids[len(part):]
-		t.reserve(len(part))
-		var hashes [ahead]uint64
-		warm := uint64(0)
-		for k, id := range part {
-			hashes[k] = hashID(id)
-			warm |= t.slots[hashes[k]>>t.shift]
+	t.reserve(len(ids))
+	leaf, depth = t.known(ids)
+	for k := depth; k < len(ids); k++ {
+		next := t.step(leaf, ids[k], hashID(ids[k]))
+		if next == 0 {
+			t.lost += int64(len(ids) - k)
+			return leaf, k
 		}
-		if warm == 0 { // keeps the loads
-			warm = 1
-		}
-		for k, id := range part {
-			next := t.step(leaf, id, hashes[k])
-			if next == 0 {
-				t.lost += int64(len(part) - k + len(ids))
-				return leaf, depth
-			}
-			leaf = next
-			depth++
-		}
+		leaf = next
 	}
-	return leaf, depth
+	return leaf, len(ids)
+}
+
+// known is the node of the longest prefix whose last id was seen before. Most prompts go on from an earlier one, and
+// with chained ids one look for its last block finds it: the blocks before it lie above, and are compared without a
+// search. Where they are others, nothing is known, and every block is searched for.
+func (t *tree) known(ids []int64) (leaf uint32, depth int) {
+	for k := len(ids) - 1; k >= 0; k-- {
+		at := t.find(ids[k], hashID(ids[k]))
+		if at == 0 {
+			continue
+		}
+		above := at
+		for i := k; i >= 0; i-- {
+			if above == 0 || t.nodes[above].id != ids[i] {
+				return 0, 0
+			}
+			above = t.nodes[above].parent
+		}
+		if above != 0 {
+			return 0, 0
+		}
+		return at, k + 1
+	}
+	return 0, 0
 }
 
 // reserve makes room for n more nodes in the table.
@@ -139,13 +147,17 @@ func (t *tree) step(parent uint32, id int64, h uint64) uint32 {
 		t.place(h, n)
 		return n
 	}
-	if t.chained = false; t.alias == nil {
+	if t.alias == nil {
 		t.alias = map[aliasKey]uint32{}
 	}
 	t.nodes = append(t.nodes, node{id: id, parent: parent, block: first})
 	t.alias[aliasKey{id, parent}] = n
+	t.aliases++
 	return n
 }
+
+// different is the number of different blocks.
+func (t *tree) different() int { return len(t.nodes) - 1 - t.aliases }
 
 // seal ends the adding and frees the table.
 func (t *tree) seal() { t.slots, t.alias = nil, nil }
