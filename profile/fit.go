@@ -1,6 +1,7 @@
 package profile
 
 import (
+	"iter"
 	"math"
 	"slices"
 
@@ -29,28 +30,26 @@ const (
 // selectMin is the number of gaps from which on a law is chosen; with fewer, the fits stand without a choice.
 const selectMin = 200
 
-// fits fits the laws to the gaps on three clocks: maximum likelihood for each law, and the Gamma shape by
-// moments (1/CV², the "burstiness" of load generators) beside it. The law with the least BIC among the
-// likelihood fits is selected; KS is the effect size. Nothing is fitted below the clock's resolution: a tie is
-// a gap of which the fit knows only that it is below half the resolution. It uses up the gaps.
-func (a *arrivals) fits(key schemas.ProfileKey) []schemas.ProfileIATFit {
-	if !a.observable() {
+// rawFits fits the laws to the gaps in seconds: maximum likelihood for each law, and the Gamma shape by moments (1/CV²,
+// the "burstiness" of load generators) beside it. The law with the least BIC among the likelihood fits is selected;
+// KS is the effect size. Nothing is fitted below the clock's resolution: a tie is a gap of which the fit knows only
+// that it is below half the resolution.
+func (a *arrivals) rawFits(key schemas.ProfileKey) []schemas.ProfileIATFit {
+	if len(a.sorted) < 2 {
 		return nil
 	}
-	half := float64(a.resolution) / 2e6
-	meanGap := float64(a.stamps[len(a.stamps)-1]) / 1e6 / float64(len(a.stamps)-1)
-	var out []schemas.ProfileIATFit
-	if len(a.sorted) > 1 {
-		out = fitClock(ClockRaw, rawSample(a.sorted, half), key)
-	}
+	out := fitClock(ClockRaw, rawSample(a.sorted, float64(a.resolution)/2e6), key)
 	blockIntervals(a.stamps, a.resolution, out)
-	if len(a.op60) > 1 {
-		out = append(out, fitClock(ClockOp60, sampleOf(a.op60, half/meanGap), key)...)
-	}
-	if len(a.op300) > 1 {
-		out = append(out, fitClock(ClockOp300, sampleOf(a.op300, half/meanGap), key)...)
-	}
 	return out
+}
+
+// opFits is rawFits for gaps on operational time, which it uses up.
+func (a *arrivals) opFits(clock string, gaps []float64, key schemas.ProfileKey) []schemas.ProfileIATFit {
+	if len(gaps) < 2 {
+		return nil
+	}
+	meanGap := float64(a.stamps[len(a.stamps)-1]) / 1e6 / float64(len(a.stamps)-1)
+	return fitClock(clock, sampleOf(gaps, float64(a.resolution)/2e6/meanGap), key)
 }
 
 func fitClock(clock string, s *sample, key schemas.ProfileKey) []schemas.ProfileIATFit {
@@ -132,7 +131,7 @@ func sampleOf(gaps []float64, half float64) *sample {
 	s := &sample{half: half, n: float64(len(gaps))}
 	s.mean, s.variance = stat.MeanVariance(gaps, nil)
 	if len(gaps) > maxValues {
-		s.addCells(gaps)
+		s.addCells(slices.Values(gaps))
 	} else {
 		slices.Sort(gaps)
 		for _, g := range gaps {
@@ -144,21 +143,30 @@ func sampleOf(gaps []float64, half float64) *sample {
 
 // rawSample takes sorted gaps in µs.
 func rawSample(sorted []int64, half float64) *sample {
-	gaps := make([]float64, len(sorted))
+	s := &sample{half: half, n: float64(len(sorted))}
 	different := 0
 	for i, us := range sorted {
-		gaps[i] = float64(us) / 1e6
+		s.mean += float64(us) / 1e6 / s.n
 		if i == 0 || us != sorted[i-1] {
 			different++
 		}
 	}
-	s := &sample{half: half, n: float64(len(gaps))}
-	s.mean, s.variance = stat.MeanVariance(gaps, nil)
+	for _, us := range sorted {
+		d := float64(us)/1e6 - s.mean
+		s.variance += d * d / (s.n - 1)
+	}
+	gaps := func(yield func(float64) bool) {
+		for _, us := range sorted {
+			if !yield(float64(us) / 1e6) {
+				return
+			}
+		}
+	}
 	if different > maxValues {
 		s.addCells(gaps)
 		return s.ready()
 	}
-	for _, g := range gaps {
+	for g := range gaps {
 		s.add(g, 1)
 	}
 	return s.ready()
@@ -177,21 +185,21 @@ func (s *sample) add(gap, w float64) {
 }
 
 // addCells takes gaps in any order in cells of 2⁻⁸ width. The ties stay exact.
-func (s *sample) addCells(gaps []float64) {
+func (s *sample) addCells(gaps iter.Seq[float64]) {
 	place := func(gap float64) int { return int(math.Float64bits(gap) >> cellBits) } // rises with the gap
 	least, most := math.MaxInt, 0
-	for _, g := range gaps {
+	for g := range gaps {
 		if g >= s.half && g > 0 {
 			least, most = min(least, place(g)), max(most, place(g))
 		}
 	}
 	if most < least {
-		s.ties += float64(len(gaps))
+		s.ties = s.n
 		return
 	}
 	cells := make([]cell, most-least+1)
 	spans := make([]span, len(cells))
-	for _, g := range gaps {
+	for g := range gaps {
 		if g < s.half || g <= 0 {
 			s.ties++
 			continue

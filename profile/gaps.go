@@ -14,12 +14,11 @@ const (
 	acfMinGaps = 20 // below it an autocorrelation says nothing
 )
 
-// arrivals are the stamps of a group with the gaps between them on three clocks.
+// arrivals are the stamps of a group with the gaps between them.
 type arrivals struct {
-	stamps      []int64 // µs, the first one at 0
-	resolution  int64
-	sorted      []int64   // the gaps in µs, ascending
-	op60, op300 []float64 // on operational time; nil where they cannot be told, used up by the fits
+	stamps     []int64 // µs, the first one at 0
+	resolution int64
+	sorted     []int64 // the gaps in µs, ascending
 }
 
 func newArrivals(stamps []int64, resolution int64) *arrivals {
@@ -32,10 +31,27 @@ func newArrivals(stamps []int64, resolution int64) *arrivals {
 		a.sorted[i] = stamps[i+1] - stamps[i]
 	}
 	sortInts(a.sorted)
-	if a.observable() {
-		a.op60, a.op300 = opGaps(stamps, 60_000_000), opGaps(stamps, 300_000_000)
-	}
 	return a
+}
+
+// tables describes the gaps and fits the laws to them.
+func (a *arrivals) tables(key schemas.ProfileKey) ([]schemas.ProfileIAT, []schemas.ProfileIATFit) {
+	stats := a.stats(key)
+	if !a.observable() {
+		return stats, nil
+	}
+	fits := a.rawFits(key)
+	a.sorted = nil
+	for _, c := range []struct {
+		name  string
+		width int64
+		cv    **float64
+	}{{ClockOp60, 60_000_000, &stats[0].CVOp60}, {ClockOp300, 300_000_000, &stats[0].CVOp300}} {
+		gaps := opGaps(a.stamps, c.width)
+		*c.cv = val(cv(gaps))
+		fits = append(fits, a.opFits(c.name, gaps, key)...)
+	}
+	return stats, fits
 }
 
 // observable tells whether the clock is fine enough for the law of the gaps.
@@ -60,7 +76,6 @@ func (a *arrivals) stats(key schemas.ProfileKey) []schemas.ProfileIAT {
 	if a.observable() {
 		row.CVRaw = val(sd / mean)
 		row.CVLo, row.CVHi = cvInterval(a.stamps)
-		row.CVOp60, row.CVOp300 = val(cv(a.op60)), val(cv(a.op300))
 		row.ACF = autocorrelation(gaps, mean)
 	}
 	told := func(p float64) *float64 {

@@ -190,8 +190,11 @@ func (in *input) eachSession(g group) iter.Seq[[]int32] {
 	}
 }
 
-// stamps returns the arrivals of g in µs, the first one at 0.
+// stamps returns the arrivals of g in µs, the first one at 0. They are not to be changed.
 func (in *input) stamps(g group) []int64 {
+	if g.total && in.at[0] == 0 {
+		return in.at
+	}
 	out := make([]int64, 0, in.size(g))
 	for i := range in.each(g) {
 		out = append(out, in.at[i])

@@ -80,8 +80,7 @@ func (in *input) timeTables(p *Profile, g group, key schemas.ProfileKey) {
 	a := newArrivals(in.stamps(g), in.resolution)
 	p.Rate = in.rate(g, key)
 	p.Dispersion = dispersion(a.stamps, in.resolution, key)
-	p.IAT = a.stats(key)
-	p.IATFit = a.fits(key)
+	p.IAT, p.IATFit = a.tables(key)
 }
 
 func (in *input) lengthTables(p *Profile, g group, key schemas.ProfileKey, s *scratch) {
