@@ -2,6 +2,8 @@ package profile
 
 import (
 	"cmp"
+	"iter"
+	"math"
 	"slices"
 
 	"tailgate/schemas"
@@ -15,182 +17,320 @@ const (
 
 // Sizes of the tables of blocks.
 const (
-	maxRoots = 100
-	maxPairs = 100
+	maxRoots  = 100
+	maxPairs  = 100
+	deepest   = 64 // blocks that the depth of a root counts at most
+	maxShared = 1 << 25
 )
+
+// scratch is memory that the tables of one group after the other use.
+type scratch struct {
+	num     numbering
+	lengths [2]lengthCounts
+	cells   []int64
+	path    []uint32
+	limits  hitLimits
+	salt    uint64 // of the sample
+}
 
 // usage follows the blocks of a group: how often each is used, and how long it rests between two uses.
 type usage struct {
 	in      *input
 	g       group
-	uses    map[int64]int64
-	resting map[string]map[int64]int64 // by unit: lower border of the bin → uses
+	num     *numbering // nil for the total, whose blocks have their own numbers
+	uses    []uint32   // requests by block
+	last    []uint32   // request that used it last, from 1
+	first   []uint32   // requests that begin with it
+	private int64      // blocks of one request that are not followed
+	resting [2][logBins]int64
 }
 
-func (in *input) use(g group) *usage {
-	u := &usage{in: in, g: g, uses: map[int64]int64{}, resting: map[string]map[int64]int64{UnitRequests: {}, UnitUs: {}}}
-	type seen struct{ at, request int64 }
-	last := map[int64]seen{}
-	request := int64(0)
-	for r := range in.each(g) {
-		for _, id := range r.HashIDs {
-			if before, ok := last[id]; ok && before.request < request {
-				lo, _ := logBin(request - before.request)
-				u.resting[UnitRequests][lo]++
-				gap := r.ScheduledUs - before.at
-				if lo, _ = logBin(gap); gap < in.resolution {
-					lo = 0
-				}
-				u.resting[UnitUs][lo]++
-			}
-			if last[id].request < request || u.uses[id] == 0 {
-				u.uses[id]++
-			}
-			last[id] = seen{r.ScheduledUs, request}
-		}
+func (in *input) use(g group, scratch *scratch) *usage {
+	u := &usage{in: in, g: g}
+	if nodes := len(in.tree.nodes); g.total {
+		u.uses, u.last, u.first = make([]uint32, nodes), make([]uint32, nodes), make([]uint32, nodes)
+	} else {
+		u.num = &scratch.num
+		u.num.reset(nodes)
+	}
+	request := uint32(0)
+	for i := range in.each(g) {
 		request++
+		u.private += int64(in.blocks(i) - in.depth[i])
+		scratch.path = in.tree.path(scratch.path, in.leaf[i], in.depth[i])
+		for place, at := range scratch.path {
+			k := u.number(in.tree.nodes[at].block)
+			if place == 0 {
+				u.first[k]++
+			}
+			before := u.last[k]
+			if before == request {
+				continue
+			}
+			if before > 0 {
+				u.rest(request-before, in.at[i]-in.at[u.row(before)])
+			}
+			u.uses[k]++
+			u.last[k] = request
+		}
 	}
 	return u
 }
 
+// number is the number of a block in the group.
+func (u *usage) number(block uint32) uint32 {
+	if u.num == nil {
+		return block
+	}
+	k, isNew := u.num.of(block)
+	if isNew {
+		u.uses, u.last, u.first = append(u.uses, 0), append(u.last, 0), append(u.first, 0)
+	}
+	return k
+}
+
+// block is the block of a number.
+func (u *usage) block(number int) uint32 {
+	if u.num == nil {
+		return uint32(number)
+	}
+	return u.num.dense[number]
+}
+
+// row is the row of the group's n-th request, from 1.
+func (u *usage) row(n uint32) int32 {
+	if u.g.total {
+		return int32(n - 1)
+	}
+	return u.g.rows[n-1]
+}
+
+// rest takes the distance from one use of a block to the next.
+func (u *usage) rest(requests uint32, us int64) {
+	u.resting[0][logPlace(int64(requests))]++
+	if us < u.in.resolution {
+		us = 0
+	}
+	u.resting[1][logPlace(us)]++
+}
+
+// different is the number of blocks that are followed.
+func (u *usage) different() (n int) {
+	for _, uses := range u.uses {
+		if uses > 0 {
+			n++
+		}
+	}
+	return n
+}
+
 // popularity counts blocks by uses; a request that holds a block twice uses it once.
 func (u *usage) popularity(key schemas.ProfileKey) []schemas.ProfilePopularity {
-	bins := map[int64]*schemas.ProfilePopularity{}
+	var blocks, uses [logBins]int64
+	blocks[1], uses[1] = u.private, u.private
 	for _, n := range u.uses {
-		lo, hi := logBin(n)
-		b, ok := bins[lo]
-		if !ok {
-			b = &schemas.ProfilePopularity{ProfileKey: key, LoUses: lo, HiUses: hi}
-			bins[lo] = b
+		if n > 0 {
+			place := logPlace(int64(n))
+			blocks[place]++
+			uses[place] += int64(n)
 		}
-		b.Blocks++
-		b.Uses += n
 	}
-	out := make([]schemas.ProfilePopularity, 0, len(bins))
-	for _, b := range bins {
-		out = append(out, *b)
+	var out []schemas.ProfilePopularity
+	for place, n := range blocks {
+		if n > 0 {
+			lo, hi := logBorders(place)
+			out = append(out, schemas.ProfilePopularity{ProfileKey: key, LoUses: lo, HiUses: hi, Blocks: n, Uses: uses[place]})
+		}
 	}
-	slices.SortFunc(out, func(a, b schemas.ProfilePopularity) int { return cmp.Compare(a.LoUses, b.LoUses) })
 	return out
 }
 
 // reuse is the histogram of the distances from one use of a block to its next.
 func (u *usage) reuse(key schemas.ProfileKey) []schemas.ProfileReuse {
 	var out []schemas.ProfileReuse
-	for unit, bins := range u.resting {
-		for lo, n := range bins {
-			_, hi := logBin(lo)
+	for k, unit := range []string{UnitRequests, UnitUs} {
+		for place, n := range u.resting[k] {
+			if n == 0 {
+				continue
+			}
+			lo, hi := logBorders(place)
 			if unit == UnitUs && lo == 0 {
 				hi = max(hi, u.in.resolution)
 			}
 			out = append(out, schemas.ProfileReuse{ProfileKey: key, Unit: unit, Lo: lo, Hi: hi, N: n})
 		}
 	}
-	slices.SortFunc(out, func(a, b schemas.ProfileReuse) int {
-		return cmp.Or(cmp.Compare(a.Unit, b.Unit), cmp.Compare(a.Lo, b.Lo))
-	})
 	return out
 }
 
 // roots are the first blocks that most requests begin with.
 func (u *usage) roots(key schemas.ProfileKey) []schemas.ProfileRoot {
-	requests, sessions := map[int64]int64{}, map[int64]int64{}
-	for r := range u.in.each(u.g) {
-		if len(r.HashIDs) > 0 {
-			requests[r.HashIDs[0]]++
-		}
-	}
-	for _, rows := range u.g.sessions {
-		if ids := u.in.t.Rows[rows[0]].HashIDs; len(ids) > 0 {
-			sessions[ids[0]]++
-		}
-	}
+	nodes := u.in.tree.nodes
 	var top []schemas.ProfileRoot
-	for id, n := range requests {
-		if n > 1 {
-			top = append(top, schemas.ProfileRoot{ProfileKey: key, BlockID: id, Requests: n, Sessions: sessions[id]})
+	least := uint32(2) // what a root must have to be among the top ones
+	place := func(a, b schemas.ProfileRoot) int {
+		return cmp.Or(cmp.Compare(b.Requests, a.Requests), cmp.Compare(a.BlockID, b.BlockID))
+	}
+	for k, n := range u.first {
+		if n < least {
+			continue
+		}
+		top = append(top, schemas.ProfileRoot{ProfileKey: key, BlockID: nodes[u.block(k)].id, Requests: int64(n)})
+		if len(top) == 16*maxRoots {
+			slices.SortFunc(top, place)
+			top = top[:maxRoots]
+			least = uint32(top[maxRoots-1].Requests)
 		}
 	}
-	slices.SortFunc(top, func(a, b schemas.ProfileRoot) int {
-		return cmp.Or(cmp.Compare(b.Requests, a.Requests), cmp.Compare(a.BlockID, b.BlockID))
-	})
+	slices.SortFunc(top, place)
 	top = top[:min(len(top), maxRoots)]
+	rank := map[int64]int{}
 	for i := range top {
 		top[i].Rank = int32(i + 1)
+		rank[top[i].BlockID] = i
 	}
-	u.depths(top)
+	for rows := range u.in.eachSession(u.g) {
+		if i, ok := rank[u.in.rootID(rows[0])]; ok {
+			top[i].Sessions++
+		}
+	}
+	u.depths(top, rank)
 	return top
 }
 
-// depths tells how many leading blocks at least half of a root's requests have in common. Ids are chained, so the
-// block that half of them hold at a place stands for all before it.
-func (u *usage) depths(top []schemas.ProfileRoot) {
-	at := map[int64]int{}
-	for i := range top {
-		at[top[i].BlockID] = i
+// rootID is the id of the first block of row i, or −1.
+func (in *input) rootID(i int32) int64 {
+	if in.depth[i] == 0 {
+		return none
 	}
-	counts := make([][]map[int64]int64, len(top))
-	const deepest = 64
-	for r := range u.in.each(u.g) {
-		if len(r.HashIDs) == 0 {
+	at := in.leaf[i]
+	for range in.depth[i] - 1 {
+		at = in.tree.nodes[at].parent
+	}
+	return in.tree.nodes[at].id
+}
+
+// depths tells how many leading blocks at least half of a root's requests have in common.
+func (u *usage) depths(top []schemas.ProfileRoot, rank map[int64]int) {
+	type shared struct {
+		root  int
+		depth int32
+	}
+	kept := map[uint32]shared{} // nodes that at least half of their root's requests go through
+	least := int64(math.MaxInt64)
+	for _, root := range top {
+		least = min(least, root.Requests)
+	}
+	for node, requests := range u.members() { // a node comes after the one above it
+		if 2*int64(requests) < least {
 			continue
 		}
-		i, ok := at[r.HashIDs[0]]
-		if !ok {
+		n, s, ok := u.in.tree.nodes[node], shared{}, false
+		if n.parent == 0 {
+			s.root, ok = rank[n.id]
+		} else {
+			s, ok = kept[n.parent]
+		}
+		s.depth++
+		if !ok || 2*int64(requests) < top[s.root].Requests || s.depth > deepest {
 			continue
 		}
-		for d := 0; d < min(len(r.HashIDs), deepest); d++ {
-			if len(counts[i]) == d {
-				counts[i] = append(counts[i], map[int64]int64{})
+		kept[node] = s
+		top[s.root].DepthBlocks = max(top[s.root].DepthBlocks, s.depth)
+	}
+	if least == 2 { // each block of each of two is one that half of them have
+		for i := range u.in.each(u.g) {
+			if root, ok := rank[u.in.rootID(i)]; ok && top[root].Requests == 2 {
+				top[root].DepthBlocks = max(top[root].DepthBlocks, min(u.in.blocks(i), deepest))
 			}
-			counts[i][d][r.HashIDs[d]]++
 		}
 	}
-	for i := range top {
-		for _, c := range counts[i] {
-			most := int64(0)
-			for _, n := range c {
-				most = max(most, n)
+}
+
+// members yields every node in order, and how many requests of the group go through it.
+func (u *usage) members() iter.Seq2[uint32, uint32] {
+	return func(yield func(node, requests uint32) bool) {
+		num, counts := u.num, u.uses
+		if u.in.tree.aliases > 0 { // a block may be several nodes: count these
+			num, counts = u.countNodes()
+		}
+		for k, n := range counts {
+			node := uint32(k)
+			if num != nil {
+				node = num.dense[k]
 			}
-			if 2*most < top[i].Requests {
-				break
+			if n > 0 && !yield(node, n) {
+				return
 			}
-			top[i].DepthBlocks++
 		}
 	}
+}
+
+func (u *usage) countNodes() (num *numbering, counts []uint32) {
+	num = &numbering{}
+	num.reset(len(u.in.tree.nodes))
+	var path []uint32
+	for i := range u.in.each(u.g) {
+		path = u.in.tree.path(path, u.in.leaf[i], u.in.depth[i])
+		for _, at := range path {
+			k, isNew := num.of(at)
+			if isNew {
+				counts = append(counts, 0)
+			}
+			counts[k]++
+		}
+	}
+	return num, counts
 }
 
 // crossShare counts the blocks that two tenants both use, the pairs with the most first; none when the trace has
 // fewer than two tenants.
 func (in *input) crossShare(key schemas.ProfileKey) []schemas.ProfileCrossShare {
-	names := map[string]int{}
-	var tenants []string
-	holders := map[int64][]int{}
-	for i := range in.t.Rows {
-		r := &in.t.Rows[i]
-		if r.Tenant == nil {
+	if len(in.labels.tenants.words) < 3 {
+		return nil
+	}
+	holder := make([]uint32, len(in.tree.nodes)) // the first tenant of a block
+	more := newHashSet()                         // the others, with the block
+	var pairs [][2]uint32
+	for i := range in.each(group{total: true}) {
+		tenant := in.labels.groups[in.group[i]].tenant
+		if tenant == 0 {
 			continue
 		}
-		k, ok := names[*r.Tenant]
-		if !ok {
-			k = len(tenants)
-			names[*r.Tenant] = k
-			tenants = append(tenants, *r.Tenant)
-		}
-		for _, id := range r.HashIDs {
-			if h := holders[id]; len(h) == 0 || h[len(h)-1] != k && !slices.Contains(h, k) {
-				holders[id] = append(h, k)
+		for at := in.leaf[i]; at != 0; at = in.tree.nodes[at].parent {
+			block := in.tree.nodes[at].block
+			switch {
+			case holder[block] == 0:
+				holder[block] = tenant
+			case holder[block] != tenant && more.n < maxShared:
+				if known := more.n; more.number(hashID(int64(block)<<32|int64(tenant))|1) == known {
+					pairs = append(pairs, [2]uint32{block, tenant})
+				}
 			}
 		}
 	}
+	return in.rankPairs(holder, pairs, key)
+}
+
+// rankPairs counts the blocks of each pair of tenants; others lists blocks with their second and later tenants.
+func (in *input) rankPairs(holder []uint32, others [][2]uint32, key schemas.ProfileKey) []schemas.ProfileCrossShare {
+	slices.SortFunc(others, func(a, b [2]uint32) int { return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1])) })
 	counts := map[[2]string]int64{}
-	for _, h := range holders {
-		for i := range h {
-			for _, other := range h[i+1:] {
-				a, b := tenants[h[i]], tenants[other]
+	words := in.labels.tenants.words
+	for i := 0; i < len(others); {
+		end := i
+		for end < len(others) && others[end][0] == others[i][0] {
+			end++
+		}
+		holders := []uint32{holder[others[i][0]]}
+		for _, o := range others[i:end] {
+			for _, h := range holders {
+				a, b := words[h], words[o[1]]
 				counts[[2]string{min(a, b), max(a, b)}]++
 			}
+			holders = append(holders, o[1])
 		}
+		i = end
 	}
 	out := make([]schemas.ProfileCrossShare, 0, len(counts))
 	for p, n := range counts {

@@ -24,20 +24,20 @@ const (
 // scan statistic (n−λw)/√(λw) over widths of 10, 60 and 300 s, without overlap, at most 20 a day. None when the
 // trace is shorter than two windows.
 func (in *input) bursts(key schemas.ProfileKey) []schemas.ProfileBurst {
-	rows := in.t.Rows
-	span := in.t.LengthUs() - in.firstUs()
-	if len(rows) < minBurstRows || span < 2*burstWidthsUs[0] {
+	n := in.len()
+	span := in.lengthUs() - in.firstUs()
+	if n < minBurstRows || span < 2*burstWidthsUs[0] {
 		return nil
 	}
 	first := in.firstUs() - in.firstUs()%burstGridUs
-	bins := make([]int64, (rows[len(rows)-1].ScheduledUs-first)/burstGridUs+2)
-	for i := range rows {
-		bins[(rows[i].ScheduledUs-first)/burstGridUs+1]++
+	bins := make([]int64, (in.at[n-1]-first)/burstGridUs+2)
+	for _, at := range in.at {
+		bins[(at-first)/burstGridUs+1]++
 	}
 	for i := 1; i < len(bins); i++ {
 		bins[i] += bins[i-1] // requests before the bin
 	}
-	rate := float64(len(rows)) / float64(span)
+	rate := float64(n) / float64(span)
 	type window struct {
 		start, length int64
 		n             int64
@@ -82,20 +82,19 @@ func (in *input) burst(start, length int64) schemas.ProfileBurst {
 	b := schemas.ProfileBurst{StartUs: start, LengthUs: length}
 	tenants, classes := map[string]int64{}, map[string]int64{}
 	long := 0
-	from, _ := slices.BinarySearchFunc(in.t.Rows, start, func(r schemas.TraceRow, at int64) int { return cmp.Compare(r.ScheduledUs, at) })
-	for i := from; i < len(in.t.Rows) && in.t.Rows[i].ScheduledUs < start+length; i++ {
-		r := &in.t.Rows[i]
+	from, _ := slices.BinarySearch(in.at, start)
+	for i := from; i < in.len() && in.at[i] < start+length; i++ {
 		b.Requests++
-		b.TokensIn += int64(r.InputTokens)
-		if r.OutputTokens != nil {
-			b.TokensOut += int64(*r.OutputTokens)
+		b.TokensIn += int64(in.in[i])
+		if in.out[i] != none {
+			b.TokensOut += int64(in.out[i])
 		}
-		if r.InputTokens >= longInput {
+		if in.in[i] >= longInput {
 			long++
 		}
-		k := groupOf(r)
-		tenants[k[0]]++
-		classes[k[1]]++
+		p := in.labels.groups[in.group[i]]
+		tenants[in.labels.tenants.words[p.tenant]]++
+		classes[in.labels.classes.words[p.class]]++
 	}
 	b.TopTenant, b.TopClass = most(tenants), most(classes)
 	b.LongShare = val(float64(long) / float64(max(b.Requests, 1)))
@@ -116,6 +115,13 @@ func most(counts map[string]int64) *string {
 
 // Bursts lists the burst windows of t, see ProfileBurst; their key fields are empty.
 func Bursts(t *trace.Trace) []schemas.ProfileBurst {
-	in := &input{t: t, resolution: resolution(t)}
-	return in.bursts(schemas.ProfileKey{})
+	c := newColumns()
+	for i := range t.Rows {
+		r := t.Rows[i]
+		r.HashIDs = nil
+		if c.add(&r) != nil {
+			return nil // not in order: no trace
+		}
+	}
+	return newInput(c, t.Meta).bursts(schemas.ProfileKey{})
 }

@@ -136,10 +136,11 @@ func rank(sorted []float64, p float64) *float64 {
 
 // idcAt tells the index of dispersion at a scale: null below the clock and for fewer than MinWindows windows.
 func idcAt(t *trace.Trace) func(scale int64) *float64 {
-	stamps, clock := make([]int64, len(t.Rows)), resolution(t)
+	stamps := make([]int64, len(t.Rows))
 	for i := range t.Rows {
 		stamps[i] = t.Rows[i].ScheduledUs
 	}
+	clock := resolution(stamps, t.Meta)
 	return func(scale int64) *float64 {
 		if scale < clock {
 			return nil

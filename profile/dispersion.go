@@ -15,17 +15,19 @@ func peakScale(us int64) bool { return us == 1_000_000 || us == 10_000_000 || us
 // dispersion gives one row per scale, null below the resolution and where there are too few windows.
 func dispersion(stamps []int64, resolution int64, key schemas.ProfileKey) []schemas.ProfileDispersion {
 	var out []schemas.ProfileDispersion
+	runs := countRuns(stamps, scalesUs[0])
+	span := stamps[len(stamps)-1]
 	for _, s := range scalesUs {
 		row := schemas.ProfileDispersion{ProfileKey: key, ScaleUs: s}
 		if s >= resolution {
-			c := Counts(stamps, s)
+			c := runs.counts(span, s)
 			row.Windows = c.Windows
 			if c.Windows > 0 {
 				row.Mean = val(c.Mean)
 			}
 			if c.Windows >= MinWindows {
 				row.Var, row.IDC = val(c.Var), val(c.IDC())
-				row.IDCLo, row.IDCHi = idcInterval(stamps, s)
+				row.IDCLo, row.IDCHi = runs.interval(span, s)
 				if peakScale(s) {
 					row.PeakToMean = val(float64(c.Peak) / c.Mean)
 				}
@@ -34,6 +36,51 @@ func dispersion(stamps []int64, resolution int64, key schemas.ProfileKey) []sche
 		out = append(out, row)
 	}
 	return out
+}
+
+// runs are the windows of one width that have arrivals, and how many each has.
+type runs struct {
+	width  int64
+	window []int64
+	n      []int64
+}
+
+func countRuns(stamps []int64, width int64) runs {
+	r := runs{width: width}
+	end := int64(0)
+	for _, at := range stamps {
+		if len(r.n) == 0 || at >= end {
+			r.window, r.n = append(r.window, at/width), append(r.n, 0)
+			end = (at/width + 1) * width
+		}
+		r.n[len(r.n)-1]++
+	}
+	return r
+}
+
+// each visits the windows of a multiple of the width that have arrivals, up to but not with window end.
+func (r runs) each(width, end int64, visit func(window, n int64)) {
+	factor := width / r.width
+	for i := 0; i < len(r.n); {
+		w := r.window[i] / factor
+		if w >= end {
+			return
+		}
+		n, next := int64(0), (w+1)*factor
+		for ; i < len(r.n) && r.window[i] < next; i++ {
+			n += r.n[i]
+		}
+		visit(w, n)
+	}
+}
+
+// counts is Counts for a multiple of the width.
+func (r runs) counts(span, width int64) WindowCounts {
+	c := WindowCounts{Windows: span / width}
+	var sum, squares float64
+	r.each(width, c.Windows, func(_, n int64) { c.take(&sum, &squares, n) })
+	c.finish(sum, squares)
+	return c
 }
 
 // WindowCounts sums up the numbers of arrivals in whole windows of one width.
@@ -70,16 +117,25 @@ func Counts(sorted []int64, widthUs int64) WindowCounts {
 		for j < len(sorted) && (sorted[j]-first)/widthUs == w {
 			j++
 		}
-		n := int64(j - i)
-		c.Peak = max(c.Peak, n)
-		sum += float64(n)
-		squares += float64(n) * float64(n)
+		c.take(&sum, &squares, int64(j-i))
 		i = j
 	}
+	c.finish(sum, squares)
+	return c
+}
+
+func (c *WindowCounts) take(sum, squares *float64, n int64) {
+	c.Peak = max(c.Peak, n)
+	*sum += float64(n)
+	*squares += float64(n) * float64(n)
+}
+
+func (c *WindowCounts) finish(sum, squares float64) {
 	windows := float64(c.Windows)
-	c.Mean = sum / windows
-	if c.Windows > 1 {
+	if windows > 0 {
+		c.Mean = sum / windows
+	}
+	if windows > 1 {
 		c.Var = (squares - windows*c.Mean*c.Mean) / (windows - 1)
 	}
-	return c
 }

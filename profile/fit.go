@@ -1,6 +1,7 @@
 package profile
 
 import (
+	"iter"
 	"math"
 	"slices"
 
@@ -29,27 +30,29 @@ const (
 // selectMin is the number of gaps from which on a law is chosen; with fewer, the fits stand without a choice.
 const selectMin = 200
 
-// fits fits the laws to the gaps on three clocks: maximum likelihood for each law, and the Gamma shape by
-// moments (1/CV², the "burstiness" of load generators) beside it. The law with the least BIC among the
-// likelihood fits is selected; KS is the effect size. Nothing is fitted below the clock's resolution: a tie is
-// a gap of which the fit knows only that it is below half the resolution.
-func fits(stamps []int64, resolution int64, key schemas.ProfileKey) []schemas.ProfileIATFit {
-	if !observable(stamps, resolution) {
+// rawFits fits the laws to the gaps in seconds: maximum likelihood for each law, and the Gamma shape by moments (1/CV²,
+// the "burstiness" of load generators) beside it. The law with the least BIC among the likelihood fits is selected;
+// KS is the effect size. Nothing is fitted below the clock's resolution: a tie is a gap of which the fit knows only
+// that it is below half the resolution.
+func (a *arrivals) rawFits(key schemas.ProfileKey) []schemas.ProfileIATFit {
+	if len(a.sorted) < 2 {
 		return nil
 	}
-	half := float64(resolution) / 2e6
-	meanGap := float64(stamps[len(stamps)-1]) / 1e6 / float64(len(stamps)-1)
-	out := fitClock(ClockRaw, gapsS(stamps), half, key)
-	blockIntervals(stamps, resolution, out)
-	out = append(out, fitClock(ClockOp60, opGaps(stamps, 60_000_000), half/meanGap, key)...)
-	return append(out, fitClock(ClockOp300, opGaps(stamps, 300_000_000), half/meanGap, key)...)
+	out := fitClock(ClockRaw, rawSample(a.sorted, float64(a.resolution)/2e6), key)
+	blockIntervals(a.stamps, a.resolution, out)
+	return out
 }
 
-func fitClock(clock string, gaps []float64, half float64, key schemas.ProfileKey) []schemas.ProfileIATFit {
+// opFits is rawFits for gaps on operational time, which it uses up.
+func (a *arrivals) opFits(clock string, gaps []float64, key schemas.ProfileKey) []schemas.ProfileIATFit {
 	if len(gaps) < 2 {
 		return nil
 	}
-	s := sampleOf(gaps, half)
+	meanGap := float64(a.stamps[len(a.stamps)-1]) / 1e6 / float64(len(a.stamps)-1)
+	return fitClock(clock, sampleOf(gaps, float64(a.resolution)/2e6/meanGap), key)
+}
+
+func fitClock(clock string, s *sample, key schemas.ProfileKey) []schemas.ProfileIATFit {
 	var out []schemas.ProfileIATFit
 	best := -1
 	add := func(f family, method string, p params) {
@@ -71,7 +74,7 @@ func fitClock(clock string, gaps []float64, half float64, key schemas.ProfileKey
 	if shape := s.mean * s.mean / s.variance; finite(shape) && shape > 0 {
 		add(gammaFamily(), MethodMoments, params{shape, s.mean / shape})
 	}
-	if best >= 0 && len(gaps) >= selectMin {
+	if best >= 0 && s.n >= selectMin {
 		out[best].Selected = true
 	}
 	return out
@@ -100,9 +103,13 @@ type moments struct {
 	varLog           float64 // divided by n, as the likelihood has it
 }
 
+// span is the least and the greatest of some gaps.
+type span struct{ lo, hi float64 }
+
 // sample is a set of gaps on a clock of a known resolution.
 type sample struct {
 	x, w     []float64 // different values above half a step, ascending, and how often each is seen
+	spans    []span    // of the gaps that x stands for; nil where they are all x
 	half     float64   // half a step of the clock
 	ties     float64   // gaps below that
 	n, mean  float64   // of all gaps as they are
@@ -111,21 +118,107 @@ type sample struct {
 	floored  moments   // of all gaps, ties taken as half a step: where the searches start
 }
 
+// maxValues is the number of different gaps up to which a sample holds each; above, gaps that are equal to 2⁻⁸ of their
+// length are put together at their mean. It moves the parameters by less than 10⁻³ of their value and KS by
+// less than .0005.
+const maxValues = 1 << 12
+
+// cellBits are the digits of a float that such gaps may differ in.
+const cellBits = 52 - 8
+
+// sampleOf takes gaps in any order; it may change the order.
 func sampleOf(gaps []float64, half float64) *sample {
-	slices.Sort(gaps)
-	s := &sample{half: half}
-	for _, g := range gaps {
-		switch last := len(s.x) - 1; {
-		case g < half:
-			s.ties++
-		case last >= 0 && s.x[last] == g:
-			s.w[last]++
-		default:
-			s.x, s.w = append(s.x, g), append(s.w, 1)
+	s := &sample{half: half, n: float64(len(gaps))}
+	s.mean, s.variance = stat.MeanVariance(gaps, nil)
+	if len(gaps) > maxValues {
+		s.addCells(slices.Values(gaps))
+	} else {
+		slices.Sort(gaps)
+		for _, g := range gaps {
+			s.add(g, 1)
 		}
 	}
-	s.n = float64(len(gaps))
-	s.mean, s.variance = stat.MeanVariance(gaps, nil)
+	return s.ready()
+}
+
+// rawSample takes sorted gaps in µs.
+func rawSample(sorted []int64, half float64) *sample {
+	s := &sample{half: half, n: float64(len(sorted))}
+	different := 0
+	for i, us := range sorted {
+		s.mean += float64(us) / 1e6 / s.n
+		if i == 0 || us != sorted[i-1] {
+			different++
+		}
+	}
+	for _, us := range sorted {
+		d := float64(us)/1e6 - s.mean
+		s.variance += d * d / (s.n - 1)
+	}
+	gaps := func(yield func(float64) bool) {
+		for _, us := range sorted {
+			if !yield(float64(us) / 1e6) {
+				return
+			}
+		}
+	}
+	if different > maxValues {
+		s.addCells(gaps)
+		return s.ready()
+	}
+	for g := range gaps {
+		s.add(g, 1)
+	}
+	return s.ready()
+}
+
+// add takes w gaps of one length; lengths ascend.
+func (s *sample) add(gap, w float64) {
+	switch last := len(s.x) - 1; {
+	case gap < s.half:
+		s.ties += w
+	case last >= 0 && s.x[last] == gap:
+		s.w[last] += w
+	default:
+		s.x, s.w = append(s.x, gap), append(s.w, w)
+	}
+}
+
+// addCells takes gaps in any order in cells of 2⁻⁸ width. The ties stay exact.
+func (s *sample) addCells(gaps iter.Seq[float64]) {
+	place := func(gap float64) int { return int(math.Float64bits(gap) >> cellBits) } // rises with the gap
+	least, most := math.MaxInt, 0
+	for g := range gaps {
+		if g >= s.half && g > 0 {
+			least, most = min(least, place(g)), max(most, place(g))
+		}
+	}
+	if most < least {
+		s.ties = s.n
+		return
+	}
+	cells := make([]cell, most-least+1)
+	spans := make([]span, len(cells))
+	for g := range gaps {
+		if g < s.half || g <= 0 {
+			s.ties++
+			continue
+		}
+		k := place(g) - least
+		if cells[k].w == 0 {
+			spans[k] = span{g, g}
+		}
+		spans[k] = span{min(spans[k].lo, g), max(spans[k].hi, g)}
+		cells[k].x, cells[k].w = cells[k].x+g, cells[k].w+1
+	}
+	for k, c := range cells {
+		if c.w > 0 {
+			s.x, s.w, s.spans = append(s.x, c.x/c.w), append(s.w, c.w), append(s.spans, spans[k])
+		}
+	}
+}
+
+func (s *sample) ready() *sample {
 	s.above = momentsOf(s.x, s.w)
 	s.floored = momentsOf(s.flooredValues())
 	return s
@@ -206,9 +299,13 @@ func (s *sample) ks(cdf func(float64) float64) float64 {
 		d = math.Abs(cdf(s.half) - seen/s.n)
 	}
 	for i, x := range s.x {
-		d = max(d, math.Abs(cdf(max(x-s.half, 0))-seen/s.n))
+		at := span{x, x}
+		if s.spans != nil {
+			at = s.spans[i]
+		}
+		d = max(d, math.Abs(cdf(max(at.lo-s.half, 0))-seen/s.n))
 		seen += s.w[i]
-		d = max(d, math.Abs(cdf(x+s.half)-seen/s.n))
+		d = max(d, math.Abs(cdf(at.hi+s.half)-seen/s.n))
 	}
 	return d
 }

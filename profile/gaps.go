@@ -14,47 +14,79 @@ const (
 	acfMinGaps = 20 // below it an autocorrelation says nothing
 )
 
-// gapStats describes the gaps between the arrivals, in seconds. It gives no row for fewer than two arrivals.
-//
-// The CV, the autocorrelation and the fits are null when the clock's resolution is above the mean gap: such a
-// clock cannot tell the law of the gaps. A quantile below the resolution is null too.
-func gapStats(stamps []int64, resolution int64, key schemas.ProfileKey) []schemas.ProfileIAT {
-	gaps := gapsS(stamps)
-	if len(gaps) == 0 {
-		return nil
+// arrivals are the stamps of a group with the gaps between them.
+type arrivals struct {
+	stamps     []int64 // µs, the first one at 0
+	resolution int64
+	sorted     []int64 // the gaps in µs, ascending
+}
+
+func newArrivals(stamps []int64, resolution int64) *arrivals {
+	a := &arrivals{stamps: stamps, resolution: resolution}
+	if len(stamps) < 2 {
+		return a
 	}
-	row := schemas.ProfileIAT{ProfileKey: key, N: int64(len(gaps)), ACF: []float64{}}
-	zero := 0
-	for _, g := range gaps {
-		if g == 0 {
-			zero++
-		}
+	a.sorted = make([]int64, len(stamps)-1)
+	for i := range a.sorted {
+		a.sorted[i] = stamps[i+1] - stamps[i]
 	}
-	mean, sd := stat.MeanStdDev(gaps, nil)
-	row.MeanS, row.ZeroFrac = val(mean), val(float64(zero)/float64(len(gaps)))
-	if observable(stamps, resolution) {
-		row.CVRaw = val(sd / mean)
-		row.CVLo, row.CVHi = cvInterval(stamps)
-		row.CVOp60 = val(cv(opGaps(stamps, 60_000_000)))
-		row.CVOp300 = val(cv(opGaps(stamps, 300_000_000)))
-		row.ACF = autocorrelation(gaps, mean)
+	sortInts(a.sorted)
+	return a
+}
+
+// tables describes the gaps and fits the laws to them.
+func (a *arrivals) tables(key schemas.ProfileKey) ([]schemas.ProfileIAT, []schemas.ProfileIATFit) {
+	stats := a.stats(key)
+	if !a.observable() {
+		return stats, nil
 	}
-	slices.Sort(gaps)
-	told := func(p float64) *float64 {
-		x := nearestRank(gaps, p)
-		if math.Round(x*1e6) < float64(resolution) {
-			return nil
-		}
-		return &x
+	fits := a.rawFits(key)
+	a.sorted = nil
+	for _, c := range []struct {
+		name  string
+		width int64
+		cv    **float64
+	}{{ClockOp60, 60_000_000, &stats[0].CVOp60}, {ClockOp300, 300_000_000, &stats[0].CVOp300}} {
+		gaps := opGaps(a.stamps, c.width)
+		*c.cv = val(cv(gaps))
+		fits = append(fits, a.opFits(c.name, gaps, key)...)
 	}
-	row.MinS, row.P50S, row.P90S, row.P99S, row.MaxS = told(0), told(.5), told(.9), told(.99), told(1)
-	return []schemas.ProfileIAT{row}
+	return stats, fits
 }
 
 // observable tells whether the clock is fine enough for the law of the gaps.
-func observable(stamps []int64, resolution int64) bool {
-	n := len(stamps)
-	return n > 1 && stamps[n-1] >= resolution*int64(n-1)
+func (a *arrivals) observable() bool {
+	n := len(a.stamps)
+	return n > 1 && a.stamps[n-1] >= a.resolution*int64(n-1)
+}
+
+// stats describes the gaps between the arrivals, in seconds. It gives no row for fewer than two arrivals.
+//
+// The CV, the autocorrelation and the fits are null when the clock's resolution is above the mean gap: such a
+// clock cannot tell the law of the gaps. A quantile below the resolution is null too.
+func (a *arrivals) stats(key schemas.ProfileKey) []schemas.ProfileIAT {
+	if len(a.sorted) == 0 {
+		return nil
+	}
+	gaps := gapsS(a.stamps)
+	row := schemas.ProfileIAT{ProfileKey: key, N: int64(len(gaps)), ACF: []float64{}}
+	zero, _ := slices.BinarySearch(a.sorted, 1)
+	mean, sd := stat.MeanStdDev(gaps, nil)
+	row.MeanS, row.ZeroFrac = val(mean), val(float64(zero)/float64(len(gaps)))
+	if a.observable() {
+		row.CVRaw = val(sd / mean)
+		row.CVLo, row.CVHi = cvInterval(a.stamps)
+		row.ACF = autocorrelation(gaps, mean)
+	}
+	told := func(p float64) *float64 {
+		us := a.sorted[max(int(math.Ceil(p*float64(len(gaps))-1e-9)), 1)-1]
+		if us < a.resolution {
+			return nil
+		}
+		return val(float64(us) / 1e6)
+	}
+	row.MinS, row.P50S, row.P90S, row.P99S, row.MaxS = told(0), told(.5), told(.9), told(.99), told(1)
+	return []schemas.ProfileIAT{row}
 }
 
 func gapsS(stamps []int64) []float64 {
@@ -66,12 +98,6 @@ func gapsS(stamps []int64) []float64 {
 		out[i] = float64(stamps[i+1]-stamps[i]) / 1e6
 	}
 	return out
-}
-
-// nearestRank is x[⌈p·n⌉−1] of sorted values; p = 0 is the minimum.
-func nearestRank(sorted []float64, p float64) float64 {
-	k := int(math.Ceil(p*float64(len(sorted)) - 1e-9))
-	return sorted[max(k, 1)-1]
 }
 
 func cv(x []float64) float64 {

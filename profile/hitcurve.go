@@ -27,22 +27,24 @@ func capacities() []int64 {
 
 // hitCurve gives one row for the infinite cache and one per capacity; none when no request of g tells its
 // blocks.
-func (in *input) hitCurve(g group, key schemas.ProfileKey) []schemas.ProfileHitCurve {
+func (in *input) hitCurve(g group, key schemas.ProfileKey, different int, scratch *scratch) []schemas.ProfileHitCurve {
 	at := capacities()
-	h := PrefixHits(in.each(g), in.t.Meta.BlockSize, at)
+	c := in.replayHits(g, at, different, scratch)
+	h := c.hits()
 	if h.Blocks == 0 {
 		return nil
 	}
-	row := func(policy string, c *int64, r HitRatio) schemas.ProfileHitCurve {
-		out := schemas.ProfileHitCurve{ProfileKey: key, Policy: policy, CapacityBlocks: c, BlockHit: &r.Block, RequestMeanHit: &r.RequestMean}
+	row := func(policy string, capacity *int64, k int, r HitRatio) schemas.ProfileHitCurve {
+		out := schemas.ProfileHitCurve{ProfileKey: key, Policy: policy, CapacityBlocks: capacity, BlockHit: &r.Block, RequestMeanHit: &r.RequestMean,
+			SampleRate: val(c.rate), BlockHitError: val(c.blockError(k))}
 		if h.Tokens > 0 {
 			out.TokenHit = &r.Token
 		}
 		return out
 	}
-	out := []schemas.ProfileHitCurve{row(PolicyInfinite, nil, h.Infinite)}
-	for i := range at {
-		out = append(out, row(PolicyLRU, &at[i], h.LRU[i]))
+	out := []schemas.ProfileHitCurve{row(PolicyInfinite, nil, len(at), h.Infinite)}
+	for k := range at {
+		out = append(out, row(PolicyLRU, &at[k], k, h.LRU[k]))
 	}
 	return out
 }
@@ -81,7 +83,7 @@ func PrefixHits(rows iter.Seq[*schemas.TraceRow], blockSize int, capacities []in
 			hits.Requests++
 			hits.Blocks += int64(n)
 		}
-		tokens := blockTokens(r, block, blockSize)
+		tokens := blockTokens(int64(r.InputTokens), block, blockSize)
 		hits.Tokens += tokens
 		if need == Cold {
 			return
@@ -91,18 +93,23 @@ func PrefixHits(rows iter.Seq[*schemas.TraceRow], blockSize int, capacities []in
 		sums[k].Token += float64(tokens)
 		sums[k].RequestMean += 1 / float64(n)
 	})
-	hits.LRU = make([]HitRatio, infinite)
+	hits.take(sums)
+	return hits
+}
+
+// take fills in the ratios from sums by the smallest capacity that hits.
+func (h *CacheHits) take(sums []HitRatio) {
+	h.LRU = make([]HitRatio, len(sums)-1)
 	var acc HitRatio
 	for k := range sums {
 		acc.Block += sums[k].Block
 		acc.Token += sums[k].Token
 		acc.RequestMean += sums[k].RequestMean
-		if k < infinite {
-			hits.LRU[k] = hits.ratio(acc)
+		if k < len(h.LRU) {
+			h.LRU[k] = h.ratio(acc)
 		}
 	}
-	hits.Infinite = hits.ratio(acc)
-	return hits
+	h.Infinite = h.ratio(acc)
 }
 
 // Cold is the capacity that a block needs which no cache can hold: it, or a block before it in the same
@@ -114,104 +121,30 @@ const Cold = math.MaxInt64
 // distances (Mattson, Gecsei, Slutz, Traiger 1970): time O(n log d), memory O(d) for n blocks, d of them
 // different.
 func NeededCapacity(rows iter.Seq[*schemas.TraceRow], visit func(r *schemas.TraceRow, block int, need int64)) (distinct int64) {
-	stack := newLRUStack()
+	stack, ids := newLRUStack(1<<weightBits, 0), newHashSet()
 	for r := range rows {
 		need := int64(0)
 		for i, id := range r.HashIDs {
-			need = max(need, stack.touch(id))
+			need = max(need, stack.touch(ids.number(keyOf(id))))
 			visit(r, i, need)
 		}
 	}
-	return int64(stack.live)
+	return int64(ids.n)
 }
+
+// keyOf is a key of a hashSet for an id: a bijection that gives 0 for −1 alone, which is no id.
+func keyOf(id int64) uint64 { return hashID(id) ^ hashID(-1) }
 
 func (h *CacheHits) ratio(sum HitRatio) HitRatio {
+	share := func(n, of float64) float64 { return max(0, min(n/max(of, 1), 1)) }
 	return HitRatio{
-		Block:       sum.Block / float64(max(h.Blocks, 1)),
-		Token:       sum.Token / float64(max(h.Tokens, 1)),
-		RequestMean: min(sum.RequestMean/float64(max(h.Requests, 1)), 1),
+		Block:       share(sum.Block, float64(h.Blocks)),
+		Token:       share(sum.Token, float64(h.Tokens)),
+		RequestMean: share(sum.RequestMean, float64(h.Requests)),
 	}
 }
 
-// blockTokens is the number of tokens in the i-th block of r, 0 when the block size is not known.
-func blockTokens(r *schemas.TraceRow, i, blockSize int) int64 {
-	return max(0, min(int64(blockSize), int64(r.InputTokens)-int64(i)*int64(blockSize)))
-}
-
-// lruStack tells, at each access, how many different blocks were used since the last one. Every block seen has
-// one slot, in order of its last use; a Fenwick tree counts the slots taken. When the slots run out, they are
-// renumbered without the holes.
-type lruStack struct {
-	slotOf map[int64]int32 // block → slot, from 1
-	owner  []int64         // slot → block
-	taken  []bool
-	tree   []int32 // Fenwick tree over taken
-	next   int32
-	live   int32
-}
-
-func newLRUStack() *lruStack {
-	s := &lruStack{slotOf: map[int64]int32{}, next: 1}
-	s.resize(1 << 12)
-	return s
-}
-
-func (s *lruStack) resize(slots int) {
-	s.owner, s.taken, s.tree = make([]int64, slots+1), make([]bool, slots+1), make([]int32, slots+1)
-}
-
-// touch uses a block and returns its stack distance: the smallest LRU capacity that still held it.
-func (s *lruStack) touch(id int64) int64 {
-	if int(s.next) == len(s.owner) {
-		s.compact()
-	}
-	distance := int64(Cold)
-	if slot, seen := s.slotOf[id]; seen {
-		distance = int64(s.live-s.count(slot)) + 1
-		s.taken[slot] = false
-		s.add(slot, -1)
-	} else {
-		s.live++
-	}
-	s.slotOf[id] = s.next
-	s.owner[s.next], s.taken[s.next] = id, true
-	s.add(s.next, 1)
-	s.next++
-	return distance
-}
-
-func (s *lruStack) compact() {
-	owner, taken := s.owner, s.taken
-	s.resize(max(len(owner)-1, 2*int(s.live)))
-	s.next = 1
-	for slot := range owner {
-		if taken[slot] {
-			s.owner[s.next], s.taken[s.next] = owner[slot], true
-			s.slotOf[owner[slot]] = s.next
-			s.next++
-		}
-	}
-	for i := int32(1); i < int32(len(s.tree)); i++ {
-		if s.taken[i] {
-			s.tree[i]++
-		}
-		if up := i + i&-i; up < int32(len(s.tree)) {
-			s.tree[up] += s.tree[i]
-		}
-	}
-}
-
-func (s *lruStack) add(slot, by int32) {
-	for i := slot; i < int32(len(s.tree)); i += i & -i {
-		s.tree[i] += by
-	}
-}
-
-// count is the number of taken slots up to and with slot.
-func (s *lruStack) count(slot int32) int32 {
-	var n int32
-	for i := slot; i > 0; i -= i & -i {
-		n += s.tree[i]
-	}
-	return n
+// blockTokens is the number of tokens in the i-th block of a prompt, 0 when the block size is not known.
+func blockTokens(input int64, i, blockSize int) int64 {
+	return max(0, min(int64(blockSize), input-int64(i)*int64(blockSize)))
 }

@@ -6,23 +6,26 @@ import (
 	"math"
 	"slices"
 
-	"tailgate/schemas"
 	"tailgate/trace"
 )
 
 // input is a trace with what every table needs of it.
 type input struct {
-	t           *trace.Trace
-	sessionRows [][]int32
-	resolution  int64 // µs; nothing is claimed below it
-	failures    int64
-	originUs    int64 // window_start on the schedule's clock
+	*columns
+	meta       trace.Meta
+	sessions   sessions
+	resolution int64 // µs; nothing is claimed below it
+	failures   int64
+	originUs   int64 // window_start on the schedule's clock
+
+	groupBinUs int64 // narrowest bin of the groups' rate
+	groupHours bool  // the groups' joint lengths are told by hour
 }
 
-func newInput(t *trace.Trace) *input {
-	in := &input{t: t, resolution: resolution(t), sessionRows: t.Sessions().Rows}
-	for i := range t.Rows {
-		if trace.Failed(&t.Rows[i]) {
+func newInput(c *columns, meta trace.Meta) *input {
+	in := &input{columns: c, meta: meta, resolution: resolution(c.at, meta)}
+	for _, f := range c.flags {
+		if f&rowFailed != 0 {
 			in.failures++
 		}
 	}
@@ -31,82 +34,65 @@ func newInput(t *trace.Trace) *input {
 
 // resolution is the finest step of time that the stamps can tell, in µs: the quantum of a coarse clock that was
 // not spread; else the finest of 1 s, 1 ms and 1 µs that the trace's unit and its stamps have in common.
-func resolution(t *trace.Trace) int64 {
-	if t.Meta.QuantumUs > 0 && !t.Meta.Spread {
-		return t.Meta.QuantumUs
+func resolution(stamps []int64, m trace.Meta) int64 {
+	if m.QuantumUs > 0 && !m.Spread {
+		return m.QuantumUs
 	}
-	step := map[string]int64{"s": 1_000_000, "ms": 1_000}[t.Meta.Unit]
-	if step == 0 || t.Meta.Spread {
+	step := map[string]int64{trace.UnitSeconds: 1_000_000, trace.UnitMillis: 1_000}[m.Unit]
+	if step == 0 || m.Spread {
 		return 1
 	}
-	for i := range t.Rows {
-		for step > 1 && t.Rows[i].ScheduledUs%step != 0 {
+	for _, at := range stamps {
+		for step > 1 && at%step != 0 {
 			step /= 1_000
+		}
+		if step == 1 {
+			break
 		}
 	}
 	return step
 }
 
 // clockUs is the resolution that the source's clock had, also where the stamps were spread inside it.
-func (in *input) clockUs() int64 { return max(in.resolution, in.t.Meta.QuantumUs) }
+func (in *input) clockUs() int64 { return max(in.resolution, in.meta.QuantumUs) }
 
 func (in *input) firstUs() int64 {
-	if len(in.t.Rows) == 0 {
+	if in.len() == 0 {
 		return 0
 	}
-	return in.t.Rows[0].ScheduledUs
+	return in.at[0]
 }
 
-// model is the model of all rows, "*" for several, "" for none.
-func (in *input) model() string {
-	name := ""
-	for i := range in.t.Rows {
-		m := in.t.Rows[i].Model
-		switch {
-		case m == nil || *m == name:
-		case name == "":
-			name = *m
-		default:
-			return All
-		}
+// lengthUs is the length of the schedule, see trace.Trace.LengthUs.
+func (in *input) lengthUs() int64 {
+	if in.len() == 0 {
+		return in.meta.LengthUs
 	}
-	return name
+	return max(in.meta.LengthUs, in.at[in.len()-1])
 }
 
 // group is the rows of one tenant × class, or all of them.
 type group struct {
 	tenant, class string
-	rows          []int32   // indexes in arrival order; nil for the total
-	sessions      [][]int32 // sessions whose first request is in the group, as their rows in order
+	rows          []int32 // in arrival order; nil for the total
+	sessions      []int32 // those whose first request is in the group; nil for the total
 	total         bool
 }
 
+// groups gives the total and, where they are wanted, the groups in the order of tenant and class.
 func (in *input) groups(perGroup bool) []group {
-	if len(in.t.Rows) == 0 {
+	if in.len() == 0 {
 		return nil
 	}
-	out := []group{{tenant: All, class: All, sessions: in.sessionRows, total: true}}
+	out := []group{{tenant: All, class: All, total: true}}
 	if !perGroup {
 		return out
 	}
-	index := map[[2]string]int{}
-	of := func(row int32) *group {
-		k := groupOf(&in.t.Rows[row])
-		i, ok := index[k]
-		if !ok {
-			i = len(out)
-			index[k] = i
-			out = append(out, group{tenant: k[0], class: k[1]})
-		}
-		return &out[i]
-	}
-	for i := range in.t.Rows {
-		g := of(int32(i))
-		g.rows = append(g.rows, int32(i))
-	}
-	for _, rows := range in.sessionRows {
-		g := of(rows[0])
-		g.sessions = append(g.sessions, rows)
+	n := len(in.labels.groups)
+	rows := bucketed(n, in.len(), func(i int) uint32 { return in.group[i] })
+	byGroup := bucketed(n, in.sessions.len(), func(s int) uint32 { return in.group[in.sessions.of(int32(s))[0]] })
+	for g, p := range in.labels.groups {
+		out = append(out, group{tenant: in.labels.tenants.words[p.tenant], class: in.labels.classes.words[p.class], rows: rows[g], sessions: byGroup[g]})
 	}
 	slices.SortFunc(out[1:], func(a, b group) int {
 		return cmp.Or(cmp.Compare(a.tenant, b.tenant), cmp.Compare(a.class, b.class))
@@ -114,41 +100,104 @@ func (in *input) groups(perGroup bool) []group {
 	return out
 }
 
-// groupOf names the tenant and the class of a row; "" where the trace does not tell.
-func groupOf(r *schemas.TraceRow) (k [2]string) {
-	if r.Tenant != nil {
-		k[0] = *r.Tenant
+// maxFineRows is the number of rows up to which a table that grows with the time as well tells the groups in full:
+// the rate by narrower bins than 600 s, the joint lengths by hour.
+const maxFineRows = 1 << 20
+
+// bound chooses how fine the groups are told. It is the same for all of them.
+func (in *input) bound(groups []group) {
+	rows := func(width int64) (n int64) {
+		for _, g := range groups {
+			if !g.total {
+				n += min(int64(len(g.rows)), (in.lengthUs()-in.firstUs())/width+1)
+			}
+		}
+		return n
 	}
-	if r.Class != nil {
-		k[1] = *r.Class
+	in.groupHours = rows(1) <= maxFineRows
+	sum := int64(0)
+	for _, width := range slices.Backward(binsUs) {
+		if sum += rows(width); sum > maxFineRows && in.groupBinUs > 0 {
+			break
+		}
+		in.groupBinUs = width
 	}
-	return k
+}
+
+// bucketed puts 0 … n−1 into buckets, in order.
+func bucketed(buckets, n int, of func(int) uint32) [][]int32 {
+	size := make([]int, buckets+1)
+	for i := range n {
+		size[of(i)+1]++
+	}
+	for b := range buckets {
+		size[b+1] += size[b]
+	}
+	all, out := make([]int32, n), make([][]int32, buckets)
+	for b := range out {
+		out[b] = all[size[b]:size[b]:size[b+1]]
+	}
+	for i := range n {
+		b := of(i)
+		out[b] = append(out[b], int32(i))
+	}
+	return out
+}
+
+// size is the number of rows of g.
+func (in *input) size(g group) int {
+	if g.total {
+		return in.len()
+	}
+	return len(g.rows)
 }
 
 // each yields the rows of g in arrival order.
-func (in *input) each(g group) iter.Seq[*schemas.TraceRow] {
-	return func(yield func(*schemas.TraceRow) bool) {
+func (in *input) each(g group) iter.Seq[int32] {
+	return func(yield func(int32) bool) {
 		if g.total {
-			for i := range in.t.Rows {
-				if !yield(&in.t.Rows[i]) {
+			for i := range int32(in.len()) {
+				if !yield(i) {
 					return
 				}
 			}
 			return
 		}
 		for _, i := range g.rows {
-			if !yield(&in.t.Rows[i]) {
+			if !yield(i) {
 				return
 			}
 		}
 	}
 }
 
-// stamps returns the arrivals of g in µs, the first one at 0.
+// eachSession yields the sessions of g in order of their first request.
+func (in *input) eachSession(g group) iter.Seq[[]int32] {
+	return func(yield func([]int32) bool) {
+		if g.total {
+			for s := range int32(in.sessions.len()) {
+				if !yield(in.sessions.of(s)) {
+					return
+				}
+			}
+			return
+		}
+		for _, s := range g.sessions {
+			if !yield(in.sessions.of(s)) {
+				return
+			}
+		}
+	}
+}
+
+// stamps returns the arrivals of g in µs, the first one at 0. They are not to be changed.
 func (in *input) stamps(g group) []int64 {
-	var out []int64
-	for r := range in.each(g) {
-		out = append(out, r.ScheduledUs)
+	if g.total && in.at[0] == 0 {
+		return in.at
+	}
+	out := make([]int64, 0, in.size(g))
+	for i := range in.each(g) {
+		out = append(out, in.at[i])
 	}
 	first := out[0]
 	for i := range out {

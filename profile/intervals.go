@@ -41,7 +41,10 @@ func gapBlocks(stamps []int64, half, k float64) []gapSums {
 		b.x += x
 		b.x2 += x * x
 		l := math.Log(max(x, half))
-		p := math.Exp(k * l)
+		p := max(x, half)
+		if k != 1 {
+			p = math.Exp(k * l)
+		}
 		b.log += l
 		b.pow += p
 		b.powLog += p * l
@@ -89,25 +92,27 @@ func cvInterval(stamps []int64) (lo, hi *float64) {
 // blockIntervals fills in the intervals of the first parameter of the likelihood fits on the raw clock. The lognormal
 // mu may be negative and the ON/OFF rates are no sums: they have none.
 func blockIntervals(stamps []int64, resolution int64, fits []schemas.ProfileIATFit) {
-	half := float64(resolution) / 2e6
+	k := 1.0
+	for _, f := range fits {
+		if f.Method == MethodMLE && f.Dist == Weibull {
+			k = *f.P1
+		}
+	}
+	var blocks []gapSums
 	for i := range fits {
 		f := &fits[i]
-		if f.Method != MethodMLE {
+		figure := map[string]func(gapSums) float64{
+			Exponential: func(s gapSums) float64 { return s.n / s.x },
+			Gamma:       func(s gapSums) float64 { return gammaShape(math.Log(s.x/s.n) - s.log/s.n) },
+			Weibull:     func(s gapSums) float64 { return k / (1 + k*(s.powLog/s.pow-1/k-s.log/s.n)/weibullCurve) },
+		}[f.Dist]
+		if f.Method != MethodMLE || figure == nil {
 			continue
 		}
-		switch f.Dist {
-		case Exponential:
-			f.P1Lo, f.P1Hi = jackknife(gapBlocks(stamps, half, 1), func(s gapSums) float64 { return s.n / s.x })
-		case Gamma:
-			f.P1Lo, f.P1Hi = jackknife(gapBlocks(stamps, half, 1), func(s gapSums) float64 {
-				return gammaShape(math.Log(s.x/s.n) - s.log/s.n)
-			})
-		case Weibull:
-			k := *f.P1
-			f.P1Lo, f.P1Hi = jackknife(gapBlocks(stamps, half, k), func(s gapSums) float64 {
-				return k / (1 + k*(s.powLog/s.pow-1/k-s.log/s.n)/weibullCurve)
-			})
+		if blocks == nil {
+			blocks = gapBlocks(stamps, float64(resolution)/2e6, k)
 		}
+		f.P1Lo, f.P1Hi = jackknife(blocks, figure)
 	}
 }
 
@@ -115,25 +120,21 @@ func blockIntervals(stamps []int64, resolution int64, fits []schemas.ProfileIATF
 // has the variance ψ′(2) = π²/6 − 1, and 1/k² comes on top. It makes one Newton step out of the sums of a power k.
 const weibullCurve = math.Pi * math.Pi / 6
 
-// idcInterval is the interval of the index of dispersion at a scale of at most a minute: blocks hold whole windows.
-func idcInterval(stamps []int64, scale int64) (lo, hi *float64) {
+// interval is the interval of the index of dispersion at a scale of at most a minute: blocks hold whole windows.
+func (r runs) interval(span, scale int64) (lo, hi *float64) {
 	if scale > 60_000_000 || blockUs%scale != 0 {
 		return nil, nil
 	}
-	windows := stamps[len(stamps)-1] / scale
-	blocks := make([]gapSums, windows*scale/blockUs)
-	counts := make([]float64, int64(len(blocks))*blockUs/scale)
-	for _, at := range stamps {
-		if k := at / scale; k < int64(len(counts)) {
-			counts[k]++
-		}
+	perBlock := blockUs / scale
+	blocks := make([]gapSums, span/scale/perBlock)
+	for i := range blocks {
+		blocks[i].n = float64(perBlock)
 	}
-	for k, c := range counts {
-		b := &blocks[int64(k)*scale/blockUs]
-		b.n++
-		b.x += c
-		b.x2 += c * c
-	}
+	r.each(scale, int64(len(blocks))*perBlock, func(window, n int64) {
+		b := &blocks[window/perBlock]
+		b.x += float64(n)
+		b.x2 += float64(n) * float64(n)
+	})
 	return jackknife(blocks, func(s gapSums) float64 {
 		mean := s.x / s.n
 		return (s.x2 - s.n*mean*mean) / (s.n - 1) / mean

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"tailgate/schemas"
-	"tailgate/trace"
 )
 
 // Dimensions of the length tables.
@@ -23,45 +22,38 @@ const maxAtoms = 32
 // lengths gives the histograms of the requests of g that did not fail: the 32 most frequent values exactly (all
 // values, when there are no more), the rest in bins of at most 1/16 relative width. Rows are in order of the
 // dimension and the lower border, an atom before the bin around it.
-func (in *input) lengths(g group, key schemas.ProfileKey) []schemas.ProfileLength {
-	input, output := map[int32]int64{}, map[int32]int64{}
-	for r := range in.each(g) {
-		if trace.Failed(r) {
+func (in *input) lengths(g group, key schemas.ProfileKey, scratch *scratch) []schemas.ProfileLength {
+	input, output := &scratch.lengths[0], &scratch.lengths[1]
+	input.reset()
+	output.reset()
+	for i := range in.each(g) {
+		if !in.answered(i) {
 			continue
 		}
-		input[r.InputTokens]++
-		if r.OutputTokens != nil {
-			output[*r.OutputTokens]++
+		input.add(in.in[i])
+		if in.out[i] != none {
+			output.add(in.out[i])
 		}
 	}
-	return append(lengthHist(input, DimInput, key), lengthHist(output, DimOutput, key)...)
+	return append(lengthHist(input.values(), DimInput, key), lengthHist(output.values(), DimOutput, key)...)
 }
 
-func lengthHist(counts map[int32]int64, dim string, key schemas.ProfileKey) []schemas.ProfileLength {
-	type value struct {
-		tokens int32
-		n      int64
-	}
-	values := make([]value, 0, len(counts))
-	for v, n := range counts {
-		values = append(values, value{v, n})
-	}
-	slices.SortFunc(values, func(a, b value) int {
-		return cmp.Or(cmp.Compare(b.n, a.n), cmp.Compare(a.tokens, b.tokens))
-	})
+func lengthHist(values []valueCount, dim string, key schemas.ProfileKey) []schemas.ProfileLength {
 	var out []schemas.ProfileLength
-	bins := map[int32]int64{}
-	for i, v := range values {
-		if i < maxAtoms && (v.n > 1 || len(values) <= maxAtoms) {
-			out = append(out, schemas.ProfileLength{ProfileKey: key, Dim: dim, LoTok: v.tokens, HiTok: above(v.tokens), N: v.n, IsAtom: true})
+	spikes := map[int32]bool{}
+	for _, v := range atoms(values) {
+		spikes[v.tokens] = true
+		out = append(out, schemas.ProfileLength{ProfileKey: key, Dim: dim, LoTok: v.tokens, HiTok: above(v.tokens), N: v.n, IsAtom: true})
+	}
+	for _, v := range values {
+		if spikes[v.tokens] {
 			continue
 		}
-		lo, _ := lengthBin(v.tokens)
-		bins[lo] += v.n
-	}
-	for lo, n := range bins {
-		_, hi := lengthBin(lo)
-		out = append(out, schemas.ProfileLength{ProfileKey: key, Dim: dim, LoTok: lo, HiTok: hi, N: n})
+		lo, hi := lengthBin(v.tokens)
+		if last := len(out) - 1; last < 0 || out[last].IsAtom || out[last].LoTok != lo {
+			out = append(out, schemas.ProfileLength{ProfileKey: key, Dim: dim, LoTok: lo, HiTok: hi})
+		}
+		out[len(out)-1].N += v.n
 	}
 	slices.SortFunc(out, func(a, b schemas.ProfileLength) int {
 		return cmp.Or(cmp.Compare(a.LoTok, b.LoTok), cmp.Compare(a.HiTok, b.HiTok))

@@ -53,6 +53,7 @@ func Merge(profiles []*Profile) (*Profile, error) {
 	}
 	out.Lengths = mergeLengths(out.Lengths, meta.ProfileKey)
 	out.Joint = mergeJoint(out.Joint, meta.ProfileKey)
+	out.Latency = mergeLatency(out.Latency, meta.ProfileKey)
 	return out, nil
 }
 

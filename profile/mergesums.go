@@ -42,7 +42,11 @@ func mergeRate(rows []schemas.ProfileRate, whole schemas.ProfileKey) ([]schemas.
 	index := map[bin]int{}
 	var out []schemas.ProfileRate
 	var known []int64
+	narrowest := groupBins(rows)
 	for _, r := range rows {
+		if !isTotal(r.ProfileKey) && r.BinUs < narrowest {
+			continue
+		}
 		shift := r.WindowStart.Sub(whole.WindowStart).Microseconds()
 		if r.BinUs <= 0 || shift%min(r.BinUs, maxBin.Microseconds()) != 0 {
 			return nil, fault.Mark(fmt.Errorf("bins of %s from %s are not on the borders of bins from %s", width(r.BinUs), r.WindowStart, whole.WindowStart), fault.Data, "")
@@ -73,6 +77,25 @@ func mergeRate(rows []schemas.ProfileRate, whole schemas.ProfileKey) ([]schemas.
 		return cmp.Or(compareGroups(a.ProfileKey, b.ProfileKey), cmp.Compare(a.BinUs, b.BinUs), cmp.Compare(a.BinStartUs, b.BinStartUs))
 	})
 	return out, nil
+}
+
+// groupBins is the narrowest bin that the groups of every window have: a sum of some windows would be none.
+func groupBins(rows []schemas.ProfileRate) int64 {
+	own := map[window]int64{}
+	for _, r := range rows {
+		if isTotal(r.ProfileKey) {
+			continue
+		}
+		w := window{r.WindowStart.UTC(), r.WindowEnd.UTC()}
+		if had, ok := own[w]; !ok || r.BinUs < had {
+			own[w] = r.BinUs
+		}
+	}
+	most := int64(0)
+	for _, width := range own {
+		most = max(most, width)
+	}
+	return most
 }
 
 // knownOutputs is the number of requests whose output length is in mean_out: the row holds the mean to far more digits

@@ -43,8 +43,11 @@ const (
 type Options struct {
 	ProfileID string // names the profile in every row; "" = derived from the inputs digest
 	PerGroup  bool   // also per tenant × class, beside the total
+	Threads   int    // that work at a time; 0 = as many as the program may use. The tables do not depend on it
 	Source    string // SourceLake or SourceTrace; "" = SourceTrace
 	Epoch     string // key epoch of the pseudonyms; "" = the trace's
+
+	hits hitLimits // zero = the default
 }
 
 // Validate reports every fault of the options.
@@ -55,6 +58,9 @@ func (o Options) Validate() error {
 	}
 	if o.ProfileID == All {
 		errs = append(errs, errors.New(`profile id must not be "*"`))
+	}
+	if o.Threads < 0 {
+		errs = append(errs, fmt.Errorf("threads must be >= 0, not %d", o.Threads))
 	}
 	return fault.Mark(errors.Join(errs...), fault.Usage, "")
 }
@@ -79,60 +85,84 @@ type Profile struct {
 	Reuse       []schemas.ProfileReuse
 	HitCurve    []schemas.ProfileHitCurve
 	CrossShare  []schemas.ProfileCrossShare // in the total only
+	Latency     []schemas.ProfileLatency    // of a lake: in the total and per class
 	Bursts      []schemas.ProfileBurst      // in the total only
+}
+
+// Source hands out the rows of a trace in arrival order.
+type Source interface {
+	// Each visits the rows; a row is valid during the visit only.
+	Each(ctx context.Context, visit func(*schemas.TraceRow) error) error
 }
 
 // Compute profiles t. A trace without rows gives a profile that says 0 requests and has no other row. A trace
 // whose rows are not in arrival order is refused (fault.Data).
 func Compute(ctx context.Context, t *trace.Trace, o Options) (*Profile, error) {
+	return ComputeFrom(ctx, t.Meta, whole(t.Rows), o)
+}
+
+// whole is the rows of a trace in memory as a source.
+type whole []schemas.TraceRow
+
+func (w whole) Each(ctx context.Context, visit func(*schemas.TraceRow) error) error {
+	for i := range w {
+		if i%(1<<16) == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err := visit(&w[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ComputeFrom profiles the rows of a source that m describes in one pass, see Compute. It keeps about 45 bytes a row
+// and, of the prompts, about 30 bytes for each prefix of blocks that was not seen before, up to 2^25 of them.
+func ComputeFrom(ctx context.Context, m trace.Meta, s Source, o Options) (*Profile, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	for i := 1; i < len(t.Rows); i++ {
-		if t.Rows[i].ScheduledUs < t.Rows[i-1].ScheduledUs {
-			return nil, fault.Mark(fmt.Errorf("profiling %s: row %d arrives before row %d", t.Meta.Name, i, i-1), fault.Data, "")
-		}
+	c := newColumns()
+	err := s.Each(ctx, c.add)
+	if err != nil {
+		return nil, fmt.Errorf("profiling %s: %w", m.Name, err)
 	}
-	in := newInput(t)
-	p := &Profile{Meta: []schemas.ProfileMeta{in.meta(o)}}
-	for _, g := range in.groups(o.PerGroup) {
-		if err := ctx.Err(); err != nil {
-			return nil, fmt.Errorf("profiling %s: %w", t.Meta.Name, err)
-		}
-		key := p.Meta[0].ProfileKey
-		key.Tenant, key.Class = g.tenant, g.class
-		p.add(in, g, key)
+	p, err := c.profile(ctx, m, o)
+	if err != nil {
+		return nil, fmt.Errorf("profiling %s: %w", m.Name, err)
 	}
 	return p, nil
 }
 
-func (p *Profile) add(in *input, g group, key schemas.ProfileKey) {
-	stamps := in.stamps(g)
-	p.Rate = append(p.Rate, in.rate(g, key)...)
-	p.IAT = append(p.IAT, gapStats(stamps, in.resolution, key)...)
-	p.IATFit = append(p.IATFit, fits(stamps, in.resolution, key)...)
-	p.Dispersion = append(p.Dispersion, dispersion(stamps, in.resolution, key)...)
-	p.Lengths = append(p.Lengths, in.lengths(g, key)...)
-	joint := in.joint(g)
-	p.Joint = append(p.Joint, joint.cells(key)...)
-	p.JointStat = append(p.JointStat, joint.stat(key)...)
-	p.Sessions = append(p.Sessions, turns(g, key)...)
-	p.SessionStat = append(p.SessionStat, in.sessionStat(g, key))
-	p.SessionGap = append(p.SessionGap, in.sessionGaps(g, key)...)
-	p.Growth = append(p.Growth, in.growth(g, key)...)
-	use := in.use(g)
-	p.Roots = append(p.Roots, use.roots(key)...)
-	p.Popularity = append(p.Popularity, use.popularity(key)...)
-	p.Reuse = append(p.Reuse, use.reuse(key)...)
-	p.HitCurve = append(p.HitCurve, in.hitCurve(g, key)...)
-	if g.total {
-		p.CrossShare = append(p.CrossShare, in.crossShare(key)...)
-		p.Bursts = append(p.Bursts, in.bursts(key)...)
+// profile computes the tables from the columns.
+func (c *columns) profile(ctx context.Context, meta trace.Meta, o Options) (*Profile, error) {
+	c.tree.seal()
+	in := newInput(c, meta)
+	in.sessions = c.tie()
+	p := &Profile{Meta: []schemas.ProfileMeta{in.metaRow(o)}}
+	parts, err := in.parts(ctx, p.Meta[0].ProfileKey, o)
+	if err != nil {
+		return nil, err
 	}
+	for i, into := range p.tables() {
+		n := 0
+		for _, part := range parts {
+			n += part.tables()[i].len()
+		}
+		into.grow(n)
+		for _, part := range parts {
+			into.move(part.tables()[i])
+		}
+		if o.PerGroup && in.oneGroup() {
+			only := in.labels.groups[0]
+			into.repeat(in.labels.tenants.words[only.tenant], in.labels.classes.words[only.class])
+		}
+	}
+	return p, nil
 }
 
-func (in *input) meta(o Options) schemas.ProfileMeta {
-	m := in.t.Meta
+func (in *input) metaRow(o Options) schemas.ProfileMeta {
+	m := in.meta
 	start := m.StartedAt.UTC()
 	if m.StartedAt.IsZero() {
 		start = time.Unix(0, 0).UTC()
@@ -141,7 +171,7 @@ func (in *input) meta(o Options) schemas.ProfileMeta {
 		ProfileKey: schemas.ProfileKey{
 			ProfileID:   o.ProfileID,
 			WindowStart: start.Add(time.Duration(in.firstUs()) * time.Microsecond).Truncate(maxBin),
-			WindowEnd:   start.Add(time.Duration(in.t.LengthUs()) * time.Microsecond),
+			WindowEnd:   start.Add(time.Duration(in.lengthUs()) * time.Microsecond),
 			Tenant:      All, Class: All,
 		},
 		Source:           o.Source,
@@ -152,9 +182,9 @@ func (in *input) meta(o Options) schemas.ProfileMeta {
 		TimeResolutionUs: in.clockUs(),
 		Dequantised:      m.QuantumUs > 0 && m.Spread,
 		Epoch:            o.Epoch,
-		Requests:         int64(len(in.t.Rows)),
+		Requests:         int64(in.len()),
 		Failed:           in.failures,
-		Sessions:         int64(len(in.sessionRows)),
+		Sessions:         int64(in.sessions.len()),
 	}
 	if row.Source == "" {
 		row.Source = SourceTrace
@@ -171,10 +201,10 @@ func (in *input) meta(o Options) schemas.ProfileMeta {
 }
 
 func (in *input) files() []schemas.FileDigest {
-	if in.t.Meta.SHA256 == "" {
+	if in.meta.SHA256 == "" {
 		return nil
 	}
-	return []schemas.FileDigest{{SHA256: in.t.Meta.SHA256}}
+	return []schemas.FileDigest{{SHA256: in.meta.SHA256}}
 }
 
 // id derives the profile id from the inputs digest; a trace that never was a file is digested by its arrivals
@@ -183,15 +213,10 @@ func (in *input) id(digest string) string {
 	if digest == "" {
 		h := sha256.New()
 		var b [24]byte
-		for i := range in.t.Rows {
-			r := &in.t.Rows[i]
-			binary.LittleEndian.PutUint64(b[:], uint64(r.ScheduledUs))
-			binary.LittleEndian.PutUint64(b[8:], uint64(r.InputTokens))
-			out := int64(-1)
-			if r.OutputTokens != nil {
-				out = int64(*r.OutputTokens)
-			}
-			binary.LittleEndian.PutUint64(b[16:], uint64(out))
+		for i, at := range in.at {
+			binary.LittleEndian.PutUint64(b[:], uint64(at))
+			binary.LittleEndian.PutUint64(b[8:], uint64(in.in[i]))
+			binary.LittleEndian.PutUint64(b[16:], uint64(int64(in.out[i])))
 			h.Write(b[:])
 		}
 		digest = hex.EncodeToString(h.Sum(nil))

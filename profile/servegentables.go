@@ -45,7 +45,7 @@ func (s *ServeGen) Profile() *Profile {
 		meta.Requests += r.Requests
 	}
 	p.Rate = append(p.Rate, clients.Rate...)
-	p.Lengths = append(lengthHist(total.input, DimInput, meta.ProfileKey), lengthHist(total.output, DimOutput, meta.ProfileKey)...)
+	p.Lengths = append(lengthHist(valuesOf(total.input), DimInput, meta.ProfileKey), lengthHist(valuesOf(total.output), DimOutput, meta.ProfileKey)...)
 	p.Lengths = append(p.Lengths, clients.Lengths...)
 	p.Meta = []schemas.ProfileMeta{meta}
 	return p
@@ -126,7 +126,7 @@ func (c *ServeGenClient) lengths(key schemas.ProfileKey, total serveGenTotal) []
 		for v, k := range output {
 			total.output[v] += k
 		}
-		out = append(append(out, lengthHist(input, DimInput, key)...), lengthHist(output, DimOutput, key)...)
+		out = append(append(out, lengthHist(valuesOf(input), DimInput, key)...), lengthHist(valuesOf(output), DimOutput, key)...)
 	}
 	return out
 }

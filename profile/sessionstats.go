@@ -10,27 +10,28 @@ import (
 
 // sessionStat sums up the sessions that start in g.
 func (in *input) sessionStat(g group, key schemas.ProfileKey) schemas.ProfileSessionStat {
-	row := schemas.ProfileSessionStat{ProfileKey: key, Sessions: int64(len(g.sessions))}
+	row := schemas.ProfileSessionStat{ProfileKey: key}
 	multi, told, shorter, branches, kept, full, withBlocks := 0, 0, 0, 0, 0, 0, 0
-	for _, rows := range g.sessions {
+	for rows := range in.eachSession(g) {
+		row.Sessions++
 		row.Turns += int64(len(rows))
 		if len(rows) > 1 {
 			multi++
 		}
-		in.eachLaterTurn(rows, func(parent, child *schemas.TraceRow) {
+		in.eachLaterTurn(rows, func(parent, child int32) {
 			row.LaterTurns++
-			if d, ok := newTokens(parent, child); ok {
+			if d, ok := in.newTokens(parent, child); ok {
 				told++
 				if d < 0 {
 					shorter++
 				}
 			}
 			blocks := in.fullBlocks(parent)
-			if child.HashIDs == nil || blocks == 0 {
+			if !in.is(child, rowPrompt) || blocks == 0 {
 				return
 			}
 			withBlocks++
-			shared := min(sharedPrefix(parent.HashIDs, child.HashIDs), blocks)
+			shared := min(in.tree.common(in.leaf[parent], in.depth[parent], in.leaf[child], in.depth[child]), blocks)
 			if shared < blocks {
 				branches++
 			}
@@ -43,7 +44,7 @@ func (in *input) sessionStat(g group, key schemas.ProfileKey) schemas.ProfileSes
 		}
 		return val(float64(n) / float64(of))
 	}
-	row.MultiTurn = share(multi, len(g.sessions))
+	row.MultiTurn = share(multi, int(row.Sessions))
 	row.NegativeGrowth = share(shorter, told)
 	row.Branches, row.Carry = share(branches, withBlocks), share(kept, full)
 	return row
@@ -51,32 +52,23 @@ func (in *input) sessionStat(g group, key schemas.ProfileKey) schemas.ProfileSes
 
 // eachLaterTurn calls visit for every turn that follows another of its session: its parent where the trace tells
 // one, else the turn before.
-func (in *input) eachLaterTurn(rows []int32, visit func(parent, child *schemas.TraceRow)) {
+func (in *input) eachLaterTurn(rows []int32, visit func(parent, child int32)) {
 	for k, i := range rows {
-		child := &in.t.Rows[i]
 		switch {
-		case child.Parent != nil && *child.Parent >= 0 && *child.Parent < int64(i):
-			visit(&in.t.Rows[*child.Parent], child)
+		case in.parent != nil && in.parent[i] != none:
+			visit(in.parent[i], i)
 		case k > 0:
-			visit(&in.t.Rows[rows[k-1]], child)
+			visit(rows[k-1], i)
 		}
 	}
 }
 
-// fullBlocks is the number of whole blocks in r's prompt.
-func (in *input) fullBlocks(r *schemas.TraceRow) int {
-	if in.t.Meta.BlockSize == 0 || r.HashIDs == nil {
+// fullBlocks is the number of whole blocks in the prompt of row i.
+func (in *input) fullBlocks(i int32) int {
+	if in.meta.BlockSize == 0 || !in.is(i, rowPrompt) {
 		return 0
 	}
-	return min(int(r.InputTokens)/in.t.Meta.BlockSize, len(r.HashIDs))
-}
-
-func sharedPrefix(a, b []int64) int {
-	n := 0
-	for n < len(a) && n < len(b) && a[n] == b[n] {
-		n++
-	}
-	return n
+	return min(int(in.in[i])/in.meta.BlockSize, int(in.blocks(i)))
 }
 
 // turnBuckets names the place of a later turn in its session, from 1 on.
@@ -101,11 +93,11 @@ func (in *input) sessionGaps(g group, key schemas.ProfileKey) []schemas.ProfileS
 		lo    int64
 	}
 	counts, names := map[bin]int64{}, map[int]string{}
-	for _, rows := range g.sessions {
+	for rows := range in.eachSession(g) {
 		for k := 1; k < len(rows); k++ {
 			name, order := turnBucket(k)
 			names[order] = name
-			gap := in.t.Rows[rows[k]].ScheduledUs - in.t.Rows[rows[k-1]].ScheduledUs
+			gap := in.at[rows[k]] - in.at[rows[k-1]]
 			lo, _ := logBin(gap)
 			if gap < in.resolution {
 				lo = 0
@@ -128,30 +120,41 @@ func (in *input) sessionGaps(g group, key schemas.ProfileKey) []schemas.ProfileS
 }
 
 // logBin is the bin of v >= 0: four to the octave, exact below 8.
-func logBin(v int64) (lo, hi int64) {
-	if v < 8 {
-		return v, v + 1
+func logBin(v int64) (lo, hi int64) { return logBorders(logPlace(v)) }
+
+// logBins is the number of bins that logPlace tells apart.
+const logBins = 4 * 62
+
+// logPlace is the place of the bin of v >= 0 among all bins.
+func logPlace(v int64) int {
+	shift := max(bits.Len64(uint64(v))-3, 0)
+	return 4*shift + int(v>>shift)
+}
+
+func logBorders(place int) (lo, hi int64) {
+	if place < 8 {
+		return int64(place), int64(place) + 1
 	}
-	shift := bits.Len64(uint64(v)) - 3
-	lo = v >> shift << shift
+	shift := place/4 - 1
+	lo = int64(place%4+4) << shift
 	return lo, lo + 1<<shift
 }
 
 // newTokens is what a later turn adds to its parent's prompt and answer; negative where history was cut or a turn
 // was tried again. ok is false where the answer's length is not known.
-func newTokens(parent, child *schemas.TraceRow) (tokens int64, ok bool) {
-	if parent.OutputTokens == nil {
+func (in *input) newTokens(parent, child int32) (tokens int64, ok bool) {
+	if in.out[parent] == none {
 		return 0, false
 	}
-	return int64(child.InputTokens) - int64(parent.InputTokens) - int64(*parent.OutputTokens), true
+	return int64(in.in[child]) - int64(in.in[parent]) - int64(in.out[parent]), true
 }
 
 // growth is the histogram of what later turns add; bins as logBin, mirrored below 0.
 func (in *input) growth(g group, key schemas.ProfileKey) []schemas.ProfileGrowth {
 	counts := map[[2]int32]int64{}
-	for _, rows := range g.sessions {
-		in.eachLaterTurn(rows, func(parent, child *schemas.TraceRow) {
-			d, ok := newTokens(parent, child)
+	for rows := range in.eachSession(g) {
+		in.eachLaterTurn(rows, func(parent, child int32) {
+			d, ok := in.newTokens(parent, child)
 			if !ok {
 				return
 			}

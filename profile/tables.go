@@ -17,6 +17,10 @@ type table interface {
 	read(r *tableReader)
 	appendJSON(out []byte) ([]byte, error)
 	appendRows(from table)
+	move(from table)
+	len() int
+	grow(n int)
+	repeat(tenant, class string)
 	arrange(profileID string)
 }
 
@@ -25,12 +29,13 @@ type ref[T keyed] struct {
 	name string
 	rows *[]T
 	late bool // earlier versions did not write it
+	once bool // in the total only
 }
 
 // tables lists the tables in the order of the documentation.
 func (p *Profile) tables() []table {
 	return []table{
-		ref[schemas.ProfileMeta]{name: schemas.TableProfileMeta, rows: &p.Meta},
+		ref[schemas.ProfileMeta]{name: schemas.TableProfileMeta, rows: &p.Meta, once: true},
 		ref[schemas.ProfileRate]{name: schemas.TableProfileRate, rows: &p.Rate},
 		ref[schemas.ProfileIAT]{name: schemas.TableProfileIAT, rows: &p.IAT},
 		ref[schemas.ProfileIATFit]{name: schemas.TableProfileIATFit, rows: &p.IATFit},
@@ -46,8 +51,9 @@ func (p *Profile) tables() []table {
 		ref[schemas.ProfilePopularity]{name: schemas.TableProfilePopularity, rows: &p.Popularity, late: true},
 		ref[schemas.ProfileReuse]{name: schemas.TableProfileReuse, rows: &p.Reuse, late: true},
 		ref[schemas.ProfileHitCurve]{name: schemas.TableProfileHitCurve, rows: &p.HitCurve},
-		ref[schemas.ProfileCrossShare]{name: schemas.TableProfileCrossShare, rows: &p.CrossShare, late: true},
-		ref[schemas.ProfileBurst]{name: schemas.TableProfileBurst, rows: &p.Bursts, late: true},
+		ref[schemas.ProfileCrossShare]{name: schemas.TableProfileCrossShare, rows: &p.CrossShare, late: true, once: true},
+		ref[schemas.ProfileLatency]{name: schemas.TableProfileLatency, rows: &p.Latency, late: true},
+		ref[schemas.ProfileBurst]{name: schemas.TableProfileBurst, rows: &p.Bursts, late: true, once: true},
 	}
 }
 
@@ -65,6 +71,29 @@ func (t ref[T]) read(r *tableReader) {
 
 // appendRows appends the rows of the same table of another profile.
 func (t ref[T]) appendRows(from table) { *t.rows = append(*t.rows, *from.(ref[T]).rows...) }
+
+// move appends the rows of the same table of another profile, which then has none.
+func (t ref[T]) move(from table) {
+	t.appendRows(from)
+	*from.(ref[T]).rows = nil
+}
+
+func (t ref[T]) len() int { return len(*t.rows) }
+
+// grow makes room for n more rows.
+func (t ref[T]) grow(n int) { *t.rows = slices.Grow(*t.rows, n) }
+
+// repeat appends the rows of the total once more, as those of the one group that there is.
+func (t ref[T]) repeat(tenant, class string) {
+	if t.once {
+		return
+	}
+	n := len(*t.rows)
+	*t.rows = append(*t.rows, *t.rows...)
+	for i := n; i < 2*n; i++ {
+		any(&(*t.rows)[i]).(interface{ SetGroup(tenant, class string) }).SetGroup(tenant, class)
+	}
+}
 
 // arrange names the profile in every row and orders the rows by window and group.
 func (t ref[T]) arrange(profileID string) {

@@ -43,6 +43,7 @@ func (p *Profile) WriteText(w io.Writer) {
 	p.textJoint(b)
 	p.textSessions(b)
 	p.textHits(b)
+	p.textLatency(b)
 	p.textBursts(b)
 	p.textGroups(b)
 }
@@ -97,10 +98,10 @@ func (p *Profile) textRate(w io.Writer) {
 	fmt.Fprintf(w, "%speak %s %s%s\n           %s\n", line, unit, group3(peak), p.peaks(), sparkline(counts))
 }
 
-// finestBin is the width of the narrowest bins of the rate curve, 0 without any.
+// finestBin is the width of the narrowest bins of the total's rate, 0 without any.
 func (p *Profile) finestBin() (bin int64) {
 	for _, r := range p.Rate {
-		if bin == 0 || r.BinUs < bin {
+		if isTotal(r.ProfileKey) && (bin == 0 || r.BinUs < bin) {
 			bin = r.BinUs
 		}
 	}

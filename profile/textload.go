@@ -116,13 +116,50 @@ func (p *Profile) textHits(w io.Writer) {
 		return
 	}
 	fmt.Fprintf(w, "cache hit  %s\n", strings.Join(parts, " "))
+	if r := p.HitCurve[0].SampleRate; r != nil && *r < 1 {
+		fmt.Fprintf(w, "           from a sample of %.2g of the blocks; the table has the error of each point, here %s\n", *r, opt(p.HitCurve[0].BlockHitError))
+	}
+}
+
+// textLatency writes what production took, over all input lengths.
+func (p *Profile) textLatency(w io.Writer) {
+	var parts []string
+	for _, dim := range latencyDims {
+		counts, n := map[int]int64{}, int64(0)
+		for _, r := range p.Latency {
+			if isTotal(r.ProfileKey) && r.Dim == dim {
+				counts[latencyPlace(r.LoUs)] += r.N
+				n += r.N
+			}
+		}
+		if n == 0 {
+			continue
+		}
+		at := func(q float64) string {
+			rank := max(int64(math.Ceil(q*float64(n)-1e-9)), 1)
+			for place := range latencyBins {
+				if rank -= counts[place]; rank <= 0 {
+					lo, hi := latencyBin(place)
+					return seconds(float64(lo+hi-1) / 2e6)
+				}
+			}
+			return "—"
+		}
+		parts = append(parts, fmt.Sprintf("%s p50 ≈%s p95 ≈%s p99 ≈%s", dim, at(.5), at(.95), at(.99)))
+	}
+	if parts != nil {
+		fmt.Fprintf(w, "production %s\n", strings.Join(parts, " · "))
+	}
 }
 
 // textGroups writes the groups with the most requests.
 func (p *Profile) textGroups(w io.Writer) {
-	requests, finest := map[schemas.ProfileKey]int64{}, p.finestBin()
+	requests, widest := map[schemas.ProfileKey]int64{}, int64(0)
 	for _, r := range p.Rate {
-		if !isTotal(r.ProfileKey) && r.BinUs == finest {
+		widest = max(widest, r.BinUs)
+	}
+	for _, r := range p.Rate {
+		if !isTotal(r.ProfileKey) && r.BinUs == widest {
 			requests[r.ProfileKey] += r.Requests
 		}
 	}

@@ -19,6 +19,9 @@ func (k ProfileKey) Key() ProfileKey { return k }
 // SetProfileID names another profile in a row.
 func (k *ProfileKey) SetProfileID(id string) { k.ProfileID = id }
 
+// SetGroup names another tenant and class in a row.
+func (k *ProfileKey) SetGroup(tenant, class string) { k.Tenant, k.Class = tenant, class }
+
 // ProfileMeta describes one profile (one row).
 type ProfileMeta struct {
 	ProfileKey
@@ -124,6 +127,8 @@ type ProfileHitCurve struct {
 	BlockHit       *float64 `parquet:"block_hit,optional"`
 	TokenHit       *float64 `parquet:"token_hit,optional"`
 	RequestMeanHit *float64 `parquet:"request_mean_hit,optional"`
+	SampleRate     *float64 `parquet:"sample_rate,optional"`     // share of the blocks that the row was computed from; null in files of earlier versions
+	BlockHitError  *float64 `parquet:"block_hit_error,optional"` // half the 95 % interval of block_hit that the sample leaves; 0 = exact
 }
 
 // ProfileJoint is one cell of the joint lengths. A border range of one value is an exact atom.
@@ -225,6 +230,17 @@ type ProfileBurst struct {
 	TopTenant *string  `parquet:"top_tenant,optional,dict"`
 	TopClass  *string  `parquet:"top_class,optional,dict"`
 	LongShare *float64 `parquet:"long_input_share,optional"` // requests with at least 8,192 input tokens
+}
+
+// ProfileLatency is one bin of what production itself took; in the total and per class.
+type ProfileLatency struct {
+	ProfileKey
+	Dim  string `parquet:"dim,dict"`     // ttft | duration | tpot
+	InLo int32  `parquet:"in_lo_tokens"` // range of input lengths
+	InHi int32  `parquet:"in_hi_tokens"` // exclusive
+	LoUs int64  `parquet:"lo_us"`
+	HiUs int64  `parquet:"hi_us"` // exclusive
+	N    int64  `parquet:"n"`
 }
 
 // ProfileDrift is one figure of a profile beside that of an earlier one.

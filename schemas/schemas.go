@@ -58,6 +58,10 @@ const (
 	TableProfileReuse      = "profile_reuse"
 	TableProfileCrossShare = "profile_cross_share"
 	TableProfileBurst      = "profile_burst"
+	TableProfileLatency    = "profile_latency_ref"
+	TableProfilePart       = "profile_part"
+	TableProfilePartRow    = "profile_part_row"
+	TableProfilePartBlock  = "profile_part_block"
 	TableProfileDrift      = "profile_drift"
 
 	// Version rises when a reader of the version before would take a file for something that it is not. A new column

@@ -146,6 +146,16 @@ func profileStrings(table string, tenant, class, model StringRule) map[string]St
 	class.Enum = append(slices.Clone(class.Enum), "*", "")
 	model.Enum = append(slices.Clone(model.Enum), "*")
 	profileID := StringRule{Pattern: `[0-9a-f]{8,64}`, Operator: true}
+	if part, ok := map[string]map[string]StringRule{
+		TableProfilePart: {
+			"day": {Pattern: `\d{4}-\d{2}-\d{2}`}, "view": {Enum: []string{"engine", "client"}}, "inputs_sha256": {Pattern: patternDigest},
+			"tokenizer": {Pattern: patternTokenizer}, "model": model, "epoch": {Pattern: patternEpoch},
+		},
+		TableProfilePartRow:   {"tenant": tenant, "class": class},
+		TableProfilePartBlock: {},
+	}[table]; ok {
+		return part
+	}
 	columns, ok := map[string]map[string]StringRule{
 		TableProfileMeta: {
 			"source": {Enum: []string{"lake", "trace"}}, "inputs_sha256": {Pattern: patternDigest},
@@ -168,6 +178,7 @@ func profileStrings(table string, tenant, class, model StringRule) map[string]St
 		TableProfilePopularity: {},
 		TableProfileReuse:      {"unit": {Enum: []string{"requests", "us"}}},
 		TableProfileCrossShare: {"tenant_a": tenant, "tenant_b": tenant},
+		TableProfileLatency:    {"dim": {Enum: []string{"ttft", "duration", "tpot"}}},
 		TableProfileBurst:      {"top_tenant": tenant, "top_class": class},
 		TableProfileDrift:      {"ref_profile_id": profileID, "metric": {Pattern: `[a-z0-9_]{1,64}`}},
 	}[table]

@@ -35,6 +35,10 @@ func Tables() []Table {
 		{TableProfileReuse, ProfileReuse{}},
 		{TableProfileCrossShare, ProfileCrossShare{}},
 		{TableProfileBurst, ProfileBurst{}},
+		{TableProfileLatency, ProfileLatency{}},
+		{TableProfilePart, ProfilePart{}},
+		{TableProfilePartRow, ProfilePartRow{}},
+		{TableProfilePartBlock, ProfilePartBlock{}},
 		{TableProfileDrift, ProfileDrift{}},
 	}
 }

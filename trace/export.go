@@ -213,3 +213,6 @@ func (e *exporter) take(r *schemas.Request, place int64) error {
 	}
 	return e.add(&l)
 }
+
+// DayFile is the path of the one file of a published day of a lake in a folder.
+func DayFile(lake, day string) (string, error) { return dayFile(lake, day) }

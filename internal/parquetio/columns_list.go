@@ -16,28 +16,46 @@ func (c *Columns) Int32Lists(ctx context.Context, name string, visit func(length
 		if !ok {
 			return wrongType(rd, "lists of INT32")
 		}
-		l := lists{full: col.MaxDefinitionLevel()}
-		if c.r.MetaData().Schema.ColumnRoot(c.leaf(name)).RepetitionType() == parquet.Repetitions.Optional {
-			l.empty = 1
-		}
-		return l.run(ctx, ints, visit)
+		l := lists[int32]{full: col.MaxDefinitionLevel(), empty: c.emptyLevel(name)}
+		return l.run(ctx, ints, ints.ReadBatch, visit)
 	})
 }
 
-// lists cuts the levels of a chunk in whole rows; a row may cross batches, so the open one is carried over.
-type lists struct {
-	full, empty int16 // definition levels of a value and of an empty list; below empty the list is null
-	lengths     []int32
-	values      []int32
+// Int64Lists scans a column of lists of INT64, see Int32Lists.
+func (c *Columns) Int64Lists(ctx context.Context, name string, visit func(lengths []int32, values []int64) error) error {
+	return c.scan(ctx, name, 1, func(rd file.ColumnChunkReader, col *schema.Column) error {
+		ints, ok := rd.(*file.Int64ColumnChunkReader)
+		if !ok {
+			return wrongType(rd, "lists of INT64")
+		}
+		l := lists[int64]{full: col.MaxDefinitionLevel(), empty: c.emptyLevel(name)}
+		return l.run(ctx, ints, ints.ReadBatch, visit)
+	})
 }
 
-func (l *lists) run(ctx context.Context, rd *file.Int32ColumnChunkReader, visit func(lengths, values []int32) error) error {
-	buf, defs, reps := make([]int32, columnBatch), make([]int16, columnBatch), make([]int16, columnBatch)
+// emptyLevel is the definition level of an empty list: below it a list is null.
+func (c *Columns) emptyLevel(name string) int16 {
+	if c.r.MetaData().Schema.ColumnRoot(c.leaf(name)).RepetitionType() == parquet.Repetitions.Optional {
+		return 1
+	}
+	return 0
+}
+
+// lists cuts the levels of a chunk in whole rows; a row may cross batches, so the open one is carried over.
+type lists[T any] struct {
+	full, empty int16 // definition levels of a value and of an empty list; below empty the list is null
+	lengths     []int32
+	values      []T
+}
+
+func (l *lists[T]) run(ctx context.Context, rd file.ColumnChunkReader, read func(int64, []T, []int16, []int16) (int64, int, error),
+	visit func(lengths []int32, values []T) error) error {
+	buf, defs, reps := make([]T, columnBatch), make([]int16, columnBatch), make([]int16, columnBatch)
 	for rd.HasNext() {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		levels, packed, err := rd.ReadBatch(columnBatch, buf, defs, reps)
+		levels, packed, err := read(columnBatch, buf, defs, reps)
 		if err != nil {
 			return err
 		}
@@ -56,7 +74,8 @@ func (l *lists) run(ctx context.Context, rd *file.Int32ColumnChunkReader, visit 
 }
 
 // add appends the levels of one batch; a repetition level of 0 starts a row.
-func (l *lists) add(defs, reps []int16, packed []int32) {
+func (l *lists[T]) add(defs, reps []int16, packed []T) {
+	l.values = append(l.values, packed...)
 	for i, def := range defs {
 		if reps[i] == 0 {
 			first := int32(0)
@@ -67,14 +86,12 @@ func (l *lists) add(defs, reps []int16, packed []int32) {
 		}
 		if def == l.full {
 			l.lengths[len(l.lengths)-1]++
-			l.values = append(l.values, packed[0])
-			packed = packed[1:]
 		}
 	}
 }
 
 // flush visits all rows but the last keep ones.
-func (l *lists) flush(keep int, visit func(lengths, values []int32) error) error {
+func (l *lists[T]) flush(keep int, visit func(lengths []int32, values []T) error) error {
 	rows := len(l.lengths) - keep
 	if rows <= 0 {
 		return nil

@@ -114,7 +114,7 @@ func (a *app) runIngest(ctx context.Context, sources []string, f *ingestFlags, o
 	}
 	var report *ingest.Report
 	if err == nil {
-		defer limitMemory()()
+		defer limitMemory(ingestMemory)()
 		report, err = ingest.Run(ctx, src, *o)
 	}
 	if endErr := metrics.end(report, err != nil); endErr != nil {
@@ -188,11 +188,11 @@ func parseShare(s string) (float64, error) {
 // ingestMemory is from which size on the collector works harder, so that an ingest stays below 512 MiB.
 const ingestMemory = 384 << 20
 
-// limitMemory sets that size unless GOMEMLIMIT does, and returns what sets it back.
-func limitMemory() (back func()) {
+// limitMemory sets such a size unless GOMEMLIMIT does, and returns what sets it back.
+func limitMemory(bytes int64) (back func()) {
 	if os.Getenv("GOMEMLIMIT") != "" {
 		return func() {}
 	}
-	before := debug.SetMemoryLimit(ingestMemory)
+	before := debug.SetMemoryLimit(bytes)
 	return func() { debug.SetMemoryLimit(before) }
 }

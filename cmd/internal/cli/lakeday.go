@@ -44,54 +44,75 @@ func (a *app) lakeDays(ctx context.Context, lake string) ([]string, error) {
 	return keys, nil
 }
 
-// exportDay makes a trace of a day of a lake, in memory.
-func (a *app) exportDay(ctx context.Context, lake string, o trace.ExportOptions) (*trace.Trace, error) {
-	s, err := a.exportStream(ctx, lake, o)
-	if err != nil {
-		return nil, err
-	}
-	defer s.Close()
-	return s.Load(ctx)
-}
-
-// exportStream makes a trace of a day of a lake, on disk. The day of a bucket is fetched first, by one request: it may
-// be replaced at any time.
+// exportStream makes a trace of a day of a lake, on disk.
 func (a *app) exportStream(ctx context.Context, lake string, o trace.ExportOptions) (*trace.Stream, error) {
-	if !objstore.IsS3(lake) {
-		return trace.ExportStream(ctx, lake, o)
-	}
 	if err := o.Validate(); err != nil {
 		return nil, err
+	}
+	day, err := a.fetchDay(ctx, lake, o.Day)
+	if err != nil {
+		return nil, fmt.Errorf("exporting %s: %w", o.Day, err)
+	}
+	defer day.drop()
+	s, err := trace.ExportStream(ctx, day.dir, o)
+	if err != nil {
+		return nil, day.renamed(err)
+	}
+	s.Meta.Name = day.name
+	return s, nil
+}
+
+// lakeDay is a day of a lake in a folder. The day of a bucket is fetched first, by one request: it may be replaced at
+// any time.
+type lakeDay struct {
+	dir    string // a lake that has the day
+	name   string
+	bucket string // where the day was fetched from; "" = nowhere
+}
+
+func (a *app) fetchDay(ctx context.Context, lake, day string) (*lakeDay, error) {
+	d := &lakeDay{dir: lake, name: filepath.ToSlash(filepath.Join(lake, "day="+day))}
+	if !objstore.IsS3(lake) {
+		return d, nil
 	}
 	bucket, err := a.openBucket(ctx, lake)
 	if err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp("", "tailgate-day-")
-	if err != nil {
-		return nil, fmt.Errorf("making a temporary folder: %w", err)
-	}
-	defer os.RemoveAll(dir)
-	day := "day=" + o.Day
-	list, err := bucket.List(ctx, day)
+	d.bucket, d.name = bucket.String(), bucket.String()+"day="+day
+	list, err := bucket.List(ctx, "day="+day)
 	if err != nil {
 		return nil, err
 	}
 	list = slices.DeleteFunc(list, func(f objstore.Object) bool { return !strings.HasSuffix(f.Key, ".parquet") })
 	if len(list) == 0 {
-		return nil, fault.Mark(fmt.Errorf("exporting %s: no such day in %s", o.Day, bucket), fault.Usage, "publish it first")
+		return nil, fault.Mark(fmt.Errorf("no such day in %s", bucket), fault.Usage, "publish it first")
+	}
+	if d.dir, err = os.MkdirTemp("", "tailgate-day-"); err != nil {
+		return nil, fmt.Errorf("making a temporary folder: %w", err)
 	}
 	for _, f := range list {
-		if err := fetchObject(ctx, bucket, f.Key, filepath.Join(dir, filepath.FromSlash(f.Key))); err != nil {
+		if err := fetchObject(ctx, bucket, f.Key, filepath.Join(d.dir, filepath.FromSlash(f.Key))); err != nil {
+			d.drop()
 			return nil, err
 		}
 	}
-	s, err := trace.ExportStream(ctx, dir, o)
-	if err != nil {
-		return nil, &renamedError{error: err, from: dir, to: strings.TrimSuffix(bucket.String(), "/")}
+	return d, nil
+}
+
+// drop removes what was fetched.
+func (d *lakeDay) drop() {
+	if d.bucket != "" {
+		os.RemoveAll(d.dir)
 	}
-	s.Meta.Name = bucket.String() + day
-	return s, nil
+}
+
+// renamed makes an error name the bucket.
+func (d *lakeDay) renamed(err error) error {
+	if d.bucket == "" {
+		return err
+	}
+	return &renamedError{error: err, from: d.dir, to: strings.TrimSuffix(d.bucket, "/")}
 }
 
 // renamedError names the bucket where an error names the folder that the day was fetched into.

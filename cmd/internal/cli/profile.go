@@ -5,9 +5,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"tailgate/internal/fault"
 	"tailgate/internal/objstore"
 	"tailgate/internal/version"
 	"tailgate/profile"
@@ -15,49 +19,149 @@ import (
 	"tailgate/trace"
 )
 
+// profileFlags are the flags of profile itself.
+type profileFlags struct {
+	trace               traceFlags
+	day, view, hours    string
+	out, page           string
+	perGroup, printJSON bool
+}
+
 func (a *app) profileCommand() *cobra.Command {
-	var tf traceFlags
-	var day, view, out, page string
-	var perGroup, asJSON bool
+	var f profileFlags
 	cmd := &cobra.Command{
 		Use:   "profile LAKE|TRACE -o DIR",
 		Short: "Fit lengths, arrivals, burstiness, sessions and prefix reuse",
 		Long: `Writes the profile tables of a published day, or of any trace, as Parquet files into DIR and prints one screen.
-LAKE is a folder or s3://bucket/prefix.
+LAKE is a folder or s3://bucket/prefix. With --hours, DIR also holds what profile merge needs to make the day's profile of its hours.
 
 Exit codes: 0 done; 1 failed while running; 2 wrong usage; 6 broken rows or a broken file.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := newProfileDir(cmd, out); err != nil {
+			if err := newProfileDir(cmd, f.out); err != nil {
 				return err
 			}
-			t, source, err := a.profileInput(cmd.Context(), args[0], day, view, &tf)
+			defer limitMemory(profileMemory)()
+			p, err := a.makeProfile(cmd.Context(), args[0], &f)
 			if err != nil {
 				return err
 			}
-			p, err := profile.Compute(cmd.Context(), t, profile.Options{PerGroup: perGroup, Source: source})
-			if err != nil {
+			if err := writeRendered(f.page, p.WriteHTML); err != nil {
 				return err
 			}
-			if err := writeProfile(p, t, out, &tf); err != nil {
-				return err
-			}
-			if err := writeRendered(page, p.WriteHTML); err != nil {
-				return err
-			}
-			return a.showProfile(p, asJSON)
+			return a.showProfile(p, f.printJSON)
 		},
 	}
-	tf.add(cmd)
+	f.trace.add(cmd)
 	fl := cmd.Flags()
-	fl.StringVar(&day, "day", "", "UTC day of the lake (default: the newest)")
-	fl.StringVar(&view, "view", "engine", "of a lake: engine or client")
-	fl.BoolVar(&perGroup, "per-group", true, "also per tenant and class")
-	fl.StringVarP(&out, "output", "o", "", "folder to write the tables into")
-	fl.StringVar(&page, "html", "", "also write the profile as one HTML page")
-	fl.BoolVar(&asJSON, "json", false, "print the total's tables as one JSON object")
+	fl.StringVar(&f.day, "day", "", "UTC day of the lake (default: the newest)")
+	fl.StringVar(&f.hours, "hours", "", "of the day: one hour such as 13, or a range such as 8..14, and keep what joins it to the others")
+	fl.StringVar(&f.view, "view", "engine", "of a lake: engine or client")
+	fl.BoolVar(&f.perGroup, "per-group", true, "also per tenant and class")
+	fl.StringVarP(&f.out, "output", "o", "", "folder to write the tables into")
+	fl.StringVar(&f.page, "html", "", "also write the profile as one HTML page")
+	fl.BoolVar(&f.printJSON, "json", false, "print the total's tables as one JSON object")
 	cmd.AddCommand(a.profileShowCommand(), a.profileDiffCommand(), a.profileMergeCommand(), a.profileServeGenCommand())
 	return cmd
+}
+
+// profileMemory is from which size on the collector works harder while a profile is made.
+const profileMemory = 1536 << 20
+
+// makeProfile profiles a trace file, or a day of a lake when path is a folder or a bucket, and writes the tables.
+func (a *app) makeProfile(ctx context.Context, path string, f *profileFlags) (*profile.Profile, error) {
+	if info, err := os.Stat(path); objstore.IsS3(path) || err == nil && info.IsDir() {
+		return a.profileLake(ctx, path, f)
+	}
+	if f.hours != "" || f.day != "" {
+		return nil, usage(fmt.Errorf("--day and --hours are for a lake, %s is not one", path), "")
+	}
+	started := now()
+	t, err := a.loadChecked(ctx, path, &f.trace)
+	if err != nil {
+		return nil, err
+	}
+	p, err := profile.Compute(ctx, t, profile.Options{PerGroup: f.perGroup, Source: profile.SourceTrace})
+	if err != nil {
+		return nil, err
+	}
+	return p, writeProfile(p, nil, &profiled{t.Meta, int64(len(t.Rows)), t.Notes, started}, f)
+}
+
+// profileLake profiles a day of a lake, or some of its hours.
+func (a *app) profileLake(ctx context.Context, lake string, f *profileFlags) (*profile.Profile, error) {
+	started := now()
+	o := profile.LakeOptions{View: f.view, BlockSize: f.trace.blockSize, Seed: f.trace.seed}
+	var err error
+	if o.FromHour, o.ToHour, err = parseHours(f.hours); err != nil {
+		return nil, err
+	}
+	if o.Day, err = a.newestDay(ctx, lake, f.day); err != nil {
+		return nil, err
+	}
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	day, err := a.fetchDay(ctx, lake, o.Day)
+	if err != nil {
+		return nil, fmt.Errorf("profiling %s: %w", o.Day, err)
+	}
+	defer day.drop()
+	part, err := profile.ReadLake(ctx, day.dir, o)
+	if err != nil {
+		return nil, day.renamed(err)
+	}
+	about := &profiled{part.Meta(), part.Requests(), part.Notes(), started}
+	about.meta.Name = day.name
+	for _, n := range about.notes {
+		a.note("%s", n)
+	}
+	if f.hours == "" && part.Requests() == 0 {
+		return nil, fault.Mark(fmt.Errorf("profiling %s: its %s view holds no request", day.name, f.view), fault.Data, strings.Join(about.notes, "; "))
+	}
+	var files []schemas.FileDigest
+	if f.hours != "" {
+		if files, err = writePart(part, f.out, about, f.trace.seed); err != nil {
+			return nil, err
+		}
+	}
+	p, err := part.Profile(ctx, profile.Options{PerGroup: f.perGroup})
+	if err != nil {
+		return nil, err
+	}
+	return p, writeProfile(p, files, about, f)
+}
+
+// newestDay is day, or the newest one of the lake.
+func (a *app) newestDay(ctx context.Context, lake, day string) (string, error) {
+	if day != "" {
+		return day, nil
+	}
+	days, err := a.lakeDays(ctx, lake)
+	if err != nil {
+		return "", err
+	}
+	if len(days) == 0 {
+		return "", fmt.Errorf("reading %s: no published day (LAKE/day=*)", lake)
+	}
+	return days[len(days)-1], nil
+}
+
+// parseHours reads "13" or "8..14"; "" is the whole day.
+func parseHours(s string) (from, to int, err error) {
+	if s == "" {
+		return 0, 0, nil
+	}
+	first, last, ranged := strings.Cut(s, "..")
+	if from, err = strconv.Atoi(first); err == nil {
+		if to = from + 1; ranged {
+			to, err = strconv.Atoi(last)
+		}
+	}
+	if err != nil || to == 0 {
+		return 0, 0, usage(fmt.Errorf("--hours %s: want an hour such as 13 or a range such as 8..14", s), "")
+	}
+	return from, to, nil
 }
 
 func (a *app) profileShowCommand() *cobra.Command {
@@ -91,46 +195,43 @@ func (a *app) showProfile(p *profile.Profile, asJSON bool) error {
 	return nil
 }
 
-// profileInput reads a trace file, or a day of a lake when path is a folder.
-func (a *app) profileInput(ctx context.Context, path, day, view string, tf *traceFlags) (*trace.Trace, string, error) {
-	if info, err := os.Stat(path); !objstore.IsS3(path) && (err != nil || !info.IsDir()) {
-		t, err := a.loadChecked(ctx, path, tf)
-		return t, "trace", err
-	}
-	if day == "" {
-		days, err := a.lakeDays(ctx, path)
-		if err != nil {
-			return nil, "", err
-		}
-		if len(days) == 0 {
-			return nil, "", fmt.Errorf("reading %s: no published day (LAKE/day=*)", path)
-		}
-		day = days[len(days)-1]
-	}
-	t, err := a.exportDay(ctx, path, trace.ExportOptions{Day: day, View: view, BlockSize: tf.blockSize, Seed: tf.seed})
-	if err != nil {
-		return nil, "", err
-	}
-	for _, n := range t.Notes {
-		a.note("%s", n)
-	}
-	return t, "lake", nil
+// profiled is what a profile was made of.
+type profiled struct {
+	meta    trace.Meta
+	rows    int64
+	notes   []string
+	started time.Time
 }
 
-func writeProfile(p *profile.Profile, t *trace.Trace, dir string, tf *traceFlags) error {
-	started := now()
+func (d *profiled) digest() schemas.FileDigest {
+	return schemas.FileDigest{Name: filepath.Base(d.meta.Name), Bytes: d.meta.Bytes, SHA256: d.meta.SHA256, Rows: d.rows}
+}
+
+func (d *profiled) footer(seed uint64) schemas.Footer {
+	return schemas.Footer{Tool: version.String(), Seed: fmt.Sprint(seed), BlockSize: fmt.Sprint(d.meta.BlockSize), Epoch: d.meta.Epoch,
+		Tokenizer: d.meta.Tokenizer, Inputs: schemas.InputsDigest([]schemas.FileDigest{d.digest()})}
+}
+
+func writePart(part *profile.LakePart, dir string, d *profiled, seed uint64) ([]schemas.FileDigest, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return fmt.Errorf("making %s: %w", dir, err)
+		return nil, fmt.Errorf("making %s: %w", dir, err)
 	}
-	input := traceDigest(t)
-	files, err := p.Write(dir, traceFooter(t, tf.seed))
+	return part.Write(dir, d.footer(seed))
+}
+
+// writeProfile writes the tables and the manifest, which names files as well.
+func writeProfile(p *profile.Profile, files []schemas.FileDigest, d *profiled, f *profileFlags) error {
+	tables, err := p.Write(f.out, d.footer(f.trace.seed))
 	if err != nil {
 		return err
 	}
-	m := &schemas.Manifest{Kind: "profile", Tool: version.String(), Seed: tf.seed, StartedAt: started, EndedAt: now(),
-		Inputs: []schemas.FileDigest{input}, Files: files, Notes: t.Notes,
-		Settings: map[string]any{"keep_quantum": tf.keepQuantum, "format": t.Meta.Format}}
-	return m.Write(dir)
+	settings := map[string]any{"keep_quantum": f.trace.keepQuantum, "format": d.meta.Format}
+	if f.hours != "" {
+		settings["hours"] = f.hours
+	}
+	m := &schemas.Manifest{Kind: "profile", Tool: version.String(), Seed: f.trace.seed, StartedAt: d.started, EndedAt: now(),
+		Inputs: []schemas.FileDigest{d.digest()}, Files: append(tables, files...), Notes: d.notes, Settings: settings}
+	return m.Write(f.out)
 }
 
 // traceDigest pins the trace that a folder was made from.

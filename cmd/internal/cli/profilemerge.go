@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -15,12 +16,15 @@ import (
 
 func (a *app) profileMergeCommand() *cobra.Command {
 	var out string
-	var asJSON bool
+	var asJSON, perGroup bool
 	cmd := &cobra.Command{
 		Use:   "merge DIR… -o DIR",
-		Short: "Put the profiles of several days together",
-		Long: `Rate, lengths and joint lengths are summed; gaps, dispersion, sessions, prefix reuse and hit curves stay one set of rows per
-day. The order of the folders does not matter, and merged profiles merge again.
+		Short: "Put the profiles of several days, or of the hours of a day, together",
+		Long: `Rate, lengths, joint lengths and latencies are summed; gaps, dispersion, sessions, prefix reuse and hit curves stay one set of rows
+per day. The order of the folders does not matter, and merged profiles merge again.
+
+Profiles of hours (profile --hours) of one day are joined in the order of time: the result is the profile of the day, or of the
+hours that are there, to the last digit. A missing hour is an error.
 
 Exit codes: 0 done; 1 unreadable or unfinished; 2 wrong usage, windows that overlap; 6 a broken file, other blocks or another tokenizer.`,
 		Args: cobra.MinimumNArgs(1),
@@ -28,21 +32,17 @@ Exit codes: 0 done; 1 unreadable or unfinished; 2 wrong usage, windows that over
 			if err := newProfileDir(cmd, out); err != nil {
 				return err
 			}
+			defer limitMemory(profileMemory)()
 			started := now()
-			var parts []*profile.Profile
-			var inputs []schemas.FileDigest
-			for _, dir := range args {
-				p, input, err := finishedProfile(dir)
-				if err != nil {
-					return err
-				}
-				parts, inputs = append(parts, p), append(inputs, input)
-			}
-			p, err := profile.Merge(parts)
+			in, err := a.mergeInputs(args)
 			if err != nil {
 				return err
 			}
-			m := &schemas.Manifest{Kind: "profile", StartedAt: started, Inputs: inputs, Notes: p.MergeNotes(), Settings: map[string]any{"merge": true}}
+			m := &schemas.Manifest{Kind: "profile", StartedAt: started, Inputs: in.digests, Settings: map[string]any{"merge": true}}
+			p, err := a.merged(cmd.Context(), in, out, perGroup, m)
+			if err != nil {
+				return err
+			}
 			if err := writeProfileDir(p, out, m); err != nil {
 				return err
 			}
@@ -54,7 +54,73 @@ Exit codes: 0 done; 1 unreadable or unfinished; 2 wrong usage, windows that over
 	}
 	cmd.Flags().StringVarP(&out, "output", "o", "", "folder to write the tables into")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the total's tables as one JSON object")
+	cmd.Flags().BoolVar(&perGroup, "per-group", true, "of joined hours: also per tenant and class")
 	return cmd
+}
+
+// mergeInputs are the profiles to merge, and the parts of days to join.
+type mergeInputs struct {
+	profiles []*profile.Profile
+	parts    []*profile.LakePart
+	digests  []schemas.FileDigest
+}
+
+func (a *app) mergeInputs(dirs []string) (*mergeInputs, error) {
+	in := &mergeInputs{}
+	for _, dir := range dirs {
+		p, digest, err := finishedProfile(dir)
+		if err != nil {
+			return nil, err
+		}
+		in.digests = append(in.digests, digest)
+		part, err := profile.ReadPart(dir)
+		switch {
+		case errors.Is(err, profile.ErrNoPart):
+			in.profiles = append(in.profiles, p)
+		case err != nil:
+			return nil, err
+		default:
+			in.parts = append(in.parts, part)
+		}
+	}
+	return in, nil
+}
+
+// merged joins the parts of each day and merges what there is. Where that is some hours of one day, the result can be
+// joined again: its part is written into out.
+func (a *app) merged(ctx context.Context, in *mergeInputs, out string, perGroup bool, m *schemas.Manifest) (*profile.Profile, error) {
+	days, ordered, err := profile.JoinDays(in.parts)
+	if err != nil {
+		return nil, err
+	}
+	if !ordered {
+		a.note("the hours were given in another order than that of time, and joined in that of time")
+	}
+	var notes []string
+	for _, day := range days {
+		notes = append(notes, day.Notes()...)
+		if len(days) == 1 && len(in.profiles) == 0 && !day.Whole() {
+			d := &profiled{meta: day.Meta(), rows: day.Requests()}
+			if m.Files, err = writePart(day, out, d, 0); err != nil {
+				return nil, err
+			}
+		}
+		p, err := day.Profile(ctx, profile.Options{PerGroup: perGroup})
+		if err != nil {
+			return nil, err
+		}
+		in.profiles = append(in.profiles, p)
+	}
+	if len(days) == 1 && len(in.profiles) == 1 {
+		m.Notes = notes
+		return in.profiles[0], nil
+	}
+	p, err := profile.Merge(in.profiles)
+	if err != nil {
+		return nil, err
+	}
+	m.Notes = append(notes, p.MergeNotes()...)
+	return p, nil
 }
 
 // newProfileDir refuses a missing -o and a folder that holds a finished profile.
@@ -93,6 +159,6 @@ func writeProfileDir(p *profile.Profile, dir string, m *schemas.Manifest) error 
 	if err != nil {
 		return err
 	}
-	m.Tool, m.EndedAt, m.Files = version.String(), now(), files
+	m.Tool, m.EndedAt, m.Files = version.String(), now(), append(m.Files, files...)
 	return m.Write(dir)
 }

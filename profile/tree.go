@@ -1,0 +1,215 @@
+package profile
+
+import "math/bits"
+
+// maxNodes bounds the prefix tree: 2^25 different prefixes, about 800 MiB. Blocks behind it are counted and not
+// followed, see tree.lost.
+const maxNodes = 1 << 25
+
+// tree holds every prefix of blocks that some request begins with, once: a request is the node of its last block, and
+// the blocks before it are the nodes above. It is what stands for the hash ids of a trace, which are not kept.
+//
+// Nodes are numbered from 1 in order of first sight, so a node comes after the one above it. Ids that are chained (an
+// id tells all that lies before its block) have one node each; an id that is seen behind different prefixes has a
+// node for each, and block tells that they are one.
+type tree struct {
+	nodes   []node
+	slots   []uint64 // open addressing, linear probing: the tag of an id's hash << 32 | its first node; 0 = free
+	shift   uint     // from a hash to its slot
+	alias   map[aliasKey]uint32
+	aliases int   // nodes of an id that has an earlier one; with 0, the ids are chained
+	limit   int   // nodes at most
+	lost    int64 // blocks that had no room
+}
+
+type node struct {
+	id     int64
+	parent uint32 // 0 = the root
+	block  uint32 // the first node of the same id
+}
+
+// aliasKey finds the second and later nodes of an id.
+type aliasKey struct {
+	id     int64
+	parent uint32
+}
+
+const minSlotBits = 12
+
+func newTree() *tree {
+	t := &tree{nodes: make([]node, 1, 1<<10), limit: maxNodes}
+	t.resize(minSlotBits)
+	return t
+}
+
+func (t *tree) resize(slotBits int) {
+	t.slots, t.shift = make([]uint64, 1<<slotBits), uint(64-slotBits)
+	for i := 1; i < len(t.nodes); i++ {
+		if t.nodes[i].block == uint32(i) {
+			t.place(hashID(t.nodes[i].id), uint32(i))
+		}
+	}
+}
+
+// hashID spreads ids, of which many traces use the first ones; the slot comes from its upper bits (Knuth's
+// multiplicative hashing).
+func hashID(id int64) uint64 {
+	h := uint64(id) * 0x9e3779b97f4a7c15
+	return h ^ h>>32
+}
+
+func (t *tree) place(h uint64, n uint32) {
+	mask := uint64(len(t.slots) - 1)
+	i := h >> t.shift
+	for t.slots[i] != 0 {
+		i = (i + 1) & mask
+	}
+	t.slots[i] = h<<32 | uint64(n)
+}
+
+// find is the first node of id, 0 when there is none.
+func (t *tree) find(id int64, h uint64) uint32 {
+	mask := uint64(len(t.slots) - 1)
+	for i := h >> t.shift; ; i = (i + 1) & mask {
+		s := t.slots[i]
+		if s == 0 {
+			return 0
+		}
+		if s>>32 == h&(1<<32-1) && t.nodes[uint32(s)].id == id {
+			return uint32(s)
+		}
+	}
+}
+
+// add takes the blocks of one request and returns the node of the last one that has a place, and how many have.
+func (t *tree) add(ids []int64) (leaf uint32, depth int) {
+	t.reserve(len(ids))
+	leaf, depth = t.known(ids)
+	for k := depth; k < len(ids); k++ {
+		next := t.step(leaf, ids[k], hashID(ids[k]))
+		if next == 0 {
+			t.lost += int64(len(ids) - k)
+			return leaf, k
+		}
+		leaf = next
+	}
+	return leaf, len(ids)
+}
+
+// known is the node of the longest prefix whose last id was seen before. Most prompts go on from an earlier one, and
+// with chained ids one look for its last block finds it: the blocks before it lie above, and are compared without a
+// search. Where they are others, nothing is known, and every block is searched for.
+func (t *tree) known(ids []int64) (leaf uint32, depth int) {
+	for k := len(ids) - 1; k >= 0; k-- {
+		at := t.find(ids[k], hashID(ids[k]))
+		if at == 0 {
+			continue
+		}
+		above := at
+		for i := k; i >= 0; i-- {
+			if above == 0 || t.nodes[above].id != ids[i] {
+				return 0, 0
+			}
+			above = t.nodes[above].parent
+		}
+		if above != 0 {
+			return 0, 0
+		}
+		return at, k + 1
+	}
+	return 0, 0
+}
+
+// reserve makes room for n more nodes in the table.
+func (t *tree) reserve(n int) {
+	if 4*(len(t.nodes)+n) > 3*len(t.slots) {
+		t.resize(bits.Len(uint(len(t.slots))))
+	}
+}
+
+// step is the node of id below parent, a new one at first sight, 0 where there is no room.
+func (t *tree) step(parent uint32, id int64, h uint64) uint32 {
+	first := t.find(id, h)
+	if first != 0 && t.nodes[first].parent == parent {
+		return first
+	}
+	if first != 0 {
+		if n, ok := t.alias[aliasKey{id, parent}]; ok {
+			return n
+		}
+	}
+	n := uint32(len(t.nodes))
+	if int(n) > t.limit {
+		return 0
+	}
+	if first == 0 {
+		t.nodes = append(t.nodes, node{id: id, parent: parent, block: n})
+		t.place(h, n)
+		return n
+	}
+	if t.alias == nil {
+		t.alias = map[aliasKey]uint32{}
+	}
+	t.nodes = append(t.nodes, node{id: id, parent: parent, block: first})
+	t.alias[aliasKey{id, parent}] = n
+	t.aliases++
+	return n
+}
+
+// different is the number of different blocks.
+func (t *tree) different() int { return len(t.nodes) - 1 - t.aliases }
+
+// seal ends the adding and frees the table.
+func (t *tree) seal() { t.slots, t.alias = nil, nil }
+
+// path fills buf with the nodes from the first block of a request to its last one.
+func (t *tree) path(buf []uint32, leaf uint32, depth int32) []uint32 {
+	if cap(buf) < int(depth) {
+		buf = make([]uint32, depth, 2*depth)
+	}
+	buf = buf[:depth]
+	for k := len(buf) - 1; k >= 0; k-- {
+		buf[k] = leaf
+		leaf = t.nodes[leaf].parent
+	}
+	return buf
+}
+
+// common is the number of leading blocks that two requests share.
+func (t *tree) common(a uint32, depthA int32, b uint32, depthB int32) int {
+	for ; depthA > depthB; depthA-- {
+		a = t.nodes[a].parent
+	}
+	for ; depthB > depthA; depthB-- {
+		b = t.nodes[b].parent
+	}
+	for ; a != b; depthA-- {
+		a, b = t.nodes[a].parent, t.nodes[b].parent
+	}
+	return int(depthA)
+}
+
+// numbering gives the nodes that a group uses small numbers, in order of first sight, without clearing anything
+// between groups (Briggs and Torczon, "An efficient representation for sparse sets", 1993).
+type numbering struct {
+	sparse []uint32
+	dense  []uint32
+}
+
+func (n *numbering) reset(nodes int) {
+	if len(n.sparse) < nodes {
+		n.sparse = make([]uint32, nodes)
+	}
+	n.dense = n.dense[:0]
+}
+
+// of is the number of a node; isNew tells that it was seen for the first time.
+func (n *numbering) of(node uint32) (number uint32, isNew bool) {
+	if k := n.sparse[node]; int(k) < len(n.dense) && n.dense[k] == node {
+		return k, false
+	}
+	k := uint32(len(n.dense))
+	n.sparse[node] = k
+	n.dense = append(n.dense, node)
+	return k, true
+}

@@ -1,0 +1,51 @@
+package schemas
+
+import "time"
+
+// The tables of a part: the requests of some hours of a day in the form from which the profile of the whole day is
+// computed once all its hours are there.
+
+// ProfilePart says which hours of which day a part holds (one row).
+type ProfilePart struct {
+	Day          string `parquet:"day"` // UTC
+	FromHour     int32  `parquet:"from_hour"`
+	ToHour       int32  `parquet:"to_hour"` // exclusive
+	View         string `parquet:"view"`    // engine | client
+	Seed         int64  `parquet:"seed"`    // the bits of the seed
+	BlockSize    int32  `parquet:"block_size"`
+	InputsSHA256 string `parquet:"inputs_sha256"` // of the day's file
+	InputsBytes  int64  `parquet:"inputs_bytes"`
+	Tokenizer    string `parquet:"tokenizer"`
+	Epoch        string `parquet:"epoch"`
+	Model        string `parquet:"model"` // * = several
+	Requests     int64  `parquet:"requests"`
+	Probes       int64  `parquet:"probes"` // left out, as the next four
+	OtherOps     int64  `parquet:"other_ops"`
+	Unreached    int64  `parquet:"unreached"`
+	Retries      int64  `parquet:"retries"`
+	Sampled      int64  `parquet:"sampled"` // from logs that hold a sample
+	Damaged      int64  `parquet:"damaged"` // prompts that were cut or redacted
+}
+
+// ProfilePartRow is one request of a part, in the order of the lake.
+type ProfilePartRow struct {
+	ArrivedAt        time.Time `parquet:"arrived_at,timestamp(microsecond)"`
+	TimeResolutionUs int64     `parquet:"time_resolution_us"`
+	Tenant           string    `parquet:"tenant,dict"` // "" = none
+	Class            string    `parquet:"class,dict"`
+	Session          *int64    `parquet:"session,optional"` // hash of the session's token
+	Turn             *int32    `parquet:"turn,optional"`
+	InputTokens      *int32    `parquet:"input_tokens,optional"`
+	OutputTokens     *int32    `parquet:"output_tokens,optional"`
+	Failed           bool      `parquet:"failed"`
+	PromptKnown      bool      `parquet:"prompt_known"`
+	Damaged          bool      `parquet:"damaged"`
+	Block            int64     `parquet:"block"`          // row of profile_part_block of its last followed block, from 1; 0 = none
+	PrivateBlocks    int32     `parquet:"private_blocks"` // blocks behind it that no other request has
+}
+
+// ProfilePartBlock is one prefix of blocks, ended by a block; the one that it goes on from stands before it.
+type ProfilePartBlock struct {
+	BlockID int64 `parquet:"block_id"`
+	Parent  int64 `parquet:"parent"` // row of this table, from 1; 0 = none
+}
