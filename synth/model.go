@@ -111,8 +111,8 @@ func (o ModelOptions) Validate() error {
 const maxBlockSize = 1 << 20
 
 // FromProfile makes a trace of traffic like that of p, changed as o says; p may be nil where o gives lengths and a
-// rate. The rows of the trace are sorted, sessions named s_<number>, hash ids dense from 1. Equal arguments give
-// equal traces on every machine.
+// rate. The rows of the trace are sorted, sessions are named s_<number>, hash ids count up from 1. Equal arguments give
+// equal traces, whatever the number of threads.
 //
 // What the options ask and the profile cannot give (a class that it has not, lengths that it does not tell, a rate
 // curve that it lacks) is fault.Usage. Notes of the result say what was chosen and what the profile does not tell.
