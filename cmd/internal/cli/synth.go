@@ -125,10 +125,7 @@ func (f *synthFlags) options() (synth.ModelOptions, error) {
 			return o, errors.Join(errs...) // a broken file is not wrong usage
 		}
 	}
-	if err := errors.Join(errs...); err != nil {
-		return o, allFaults(err)
-	}
-	return o, allFaults(o.Validate())
+	return o, allFaults(append(errs, o.Validate())...)
 }
 
 func readRateSeries(path string, ramp bool) (synth.RateSeries, error) {
