@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -31,11 +32,15 @@ func (a *app) traceInfoCommand() *cobra.Command {
 		Short: "Describe a trace on one screen",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			t, err := a.load(cmd.Context(), args[0], &tf)
+			s, err := a.scan(cmd.Context(), args[0], tf.options())
 			if err != nil {
 				return err
 			}
-			info := t.Info()
+			defer s.Close()
+			info, err := s.Info(cmd.Context())
+			if err != nil {
+				return err
+			}
 			if asJSON {
 				return a.printJSON(info)
 			}
@@ -65,18 +70,15 @@ Exit codes: 0 done; 1 unreadable; 2 wrong usage; 6 broken rows or a broken file.
 			if out == "" {
 				return usage(errors.New("-o is missing"), helpHint(cmd))
 			}
-			t, err := a.loadChecked(cmd.Context(), args[0], &tf)
+			s, err := a.scan(cmd.Context(), args[0], tf.options())
 			if err != nil {
 				return err
 			}
-			if t, err = a.share(t, &share); err != nil {
+			defer s.Close()
+			if err := checked(cmd.Context(), s); err != nil {
 				return err
 			}
-			if err := a.writeTrace(t, out, formatOf(out, to), version.String()); err != nil {
-				return err
-			}
-			a.note("%s: %d rows", out, len(t.Rows))
-			return nil
+			return a.writeShared(cmd.Context(), s, &share, out, formatOf(out, to))
 		},
 	}
 	tf.add(cmd)
@@ -119,14 +121,7 @@ Exit codes: 0 done; 1 failed while running; 2 wrong usage, or no such day; 6 a b
 			for _, n := range t.Notes {
 				a.note("%s", n)
 			}
-			if t, err = a.share(t, &share); err != nil {
-				return err
-			}
-			if err := a.writeTrace(t, out, formatOf(out, to), version.String()); err != nil {
-				return err
-			}
-			a.note("%s: %d rows", out, len(t.Rows))
-			return nil
+			return a.writeShared(cmd.Context(), t.Stream(), &share, out, formatOf(out, to))
 		},
 	}
 	share.add(cmd)
@@ -140,6 +135,25 @@ Exit codes: 0 done; 1 failed while running; 2 wrong usage, or no such day; 6 a b
 	fl.StringVar(&to, "to", "", "format of the output: "+strings.Join(trace.Written(), ", ")+" (default: by the name's ending)")
 	fl.StringVarP(&out, "output", "o", "", "file to write, - for stdout; .gz and .zst compress")
 	return cmd
+}
+
+// writeShared writes s, or with --share the copy that may leave the house, which is made in memory.
+func (a *app) writeShared(ctx context.Context, s *trace.Stream, share *shareFlags, out, format string) error {
+	if share.on {
+		t, err := s.Load(ctx)
+		if err != nil {
+			return err
+		}
+		if t, err = a.share(t, share); err != nil {
+			return err
+		}
+		s = t.Stream()
+	}
+	if err := a.writeStream(ctx, s, out, format, version.String()); err != nil {
+		return err
+	}
+	a.note("%s: %d rows", out, s.Len())
+	return nil
 }
 
 // printJSON prints v as one indented object.
