@@ -46,11 +46,11 @@ func TestParseSpec(t *testing.T) {
 		}),
 		"sim:kv_tokens=100000":                    with(func(c *sim.Config) { c.KVTokens, c.MaxModelLen = 100_000, 100_000 }),
 		"sim:kv_tokens=100000,max_model_len=4096": with(func(c *sim.Config) { c.KVTokens, c.MaxModelLen = 100_000, 4096 }),
-		"sim:http_503=1%,cut=0.02,slow=0:2.5":     with(func(c *sim.Config) {
+		"sim:http_503=1%,cut=0.02,slow=0:2.5": with(func(c *sim.Config) {
 			c.Faults = []sim.Fault{{Kind: sim.FaultHTTP503, Share: .01}, {Kind: sim.FaultCut, Share: .02}, {Kind: sim.FaultSlow, Factor: 2.5}}
 		}),
-		"sim:max_num_seqs=64,model=m":             with(func(c *sim.Config) { c.MaxNumSeqs, c.Model = 64, "m" }),
-		"sim:llama-3.1-8b@1xa100-80g,a=7,b=.016":  func() sim.Config { c := a100; c.A, c.B = 7, .016; return c }(),
+		"sim:max_num_seqs=64,model=m":            with(func(c *sim.Config) { c.MaxNumSeqs, c.Model = 64, "m" }),
+		"sim:llama-3.1-8b@1xa100-80g,a=7,b=.016": func() sim.Config { c := a100; c.A, c.B = 7, .016; return c }(),
 		"sim:fixed:service=300ms,slots=2,replicas=3": {Preset: "fixed", Service: 300 * time.Millisecond, MaxNumSeqs: 2, MaxModelLen: 1 << 20,
 			Dist: sim.Fixed, Replicas: 3, Router: sim.RoundRobin, BlockSize: sim.DefaultBlockSize, EngineBlock: sim.DefaultEngineBlock},
 	} {
