@@ -46,6 +46,7 @@ Exit codes: 0 stopped by a signal; 1 cannot listen; 2 wrong usage.`,
 			return a.serve(cmd.Context(), config, listen)
 		},
 	}
+	cmd.AddCommand(a.simFitCommand())
 	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:8000", "address to listen on; port 0 takes a free one")
 	addFaults(cmd, &faults)
 	cmd.Flags().BoolVar(&presets, "presets", false, "list the presets with their source and stated error")
