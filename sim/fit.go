@@ -158,6 +158,7 @@ func (f *Fit) clocks(obs []Observation, o *FitOptions) []*fitClock {
 	for _, name := range names {
 		c := newFitClock(byTarget[name], o)
 		c.guessSteps()
+		c.spreadPrompts()
 		c.countContexts()
 		clocks = append(clocks, c)
 	}
@@ -188,6 +189,7 @@ func (f *Fit) solve(clocks []*fitClock, m *stepModel) (*solution, error) {
 		for _, c := range clocks {
 			changed = c.recount(m, c.groups()) || changed
 			c.fillUnknown()
+			c.spreadPrompts()
 			c.countContexts()
 			c.agreeing()
 		}
@@ -200,19 +202,30 @@ func (f *Fit) solve(clocks []*fitClock, m *stepModel) (*solution, error) {
 		return nil, err
 	}
 	f.note(!settled, "the count of steps did not settle in %d rounds", rounds)
-	agree, of := 0, 0
+	return s, f.judge(clocks)
+}
+
+// judge says how well the clocks agree with the requests, and refuses a run of which they make nothing.
+func (f *Fit) judge(clocks []*fitClock) error {
+	agree, near, of := 0, 0, 0
 	for _, c := range clocks {
-		n, all := c.agreeing()
-		agree, of = agree+n, of+all
+		n, close, all := c.agreeing()
+		agree, near, of = agree+n, near+close, of+all
 		for i := range c.cells {
 			f.Steps += c.cells[i].steps
 		}
 	}
-	if of > 0 {
-		f.Agreeing = float64(agree) / float64(of)
+	if of == 0 {
+		return nil
 	}
-	f.note(f.Agreeing < .9, "for %.0f %% of the requests the steps counted are not those of their tokens: preempted requests, several tokens a step, or another engine than the model", 100*(1-f.Agreeing))
-	return s, nil
+	f.Agreeing = float64(agree) / float64(of)
+	if 2*near < of {
+		return fault.Mark(fmt.Errorf("fitting the step model: the steps counted are those that tokens tell, within 2 %%, for only %.0f %% of the requests",
+			100*float64(near)/float64(of)), fault.Data,
+			"replay below saturation and without preemptions, one token a step; name the engine's budget with --max-num-batched-tokens")
+	}
+	f.note(f.Agreeing < .9, "for %.0f %% of the requests the steps counted are not quite those of their tokens: preempted requests, several tokens a step, or another engine than the model", 100*(1-f.Agreeing))
+	return nil
 }
 
 // report turns the solution into estimates.
@@ -232,7 +245,7 @@ func (f *Fit) report(s *solution, o *FitOptions) {
 		if s.why[i] == "" {
 			half := t*s.se[i] + s.bias[i]
 			x.Low, x.High = s.value[i]-half, s.value[i]+half
-			if x.Value < 0 {
+			if x.Value < 0 && i != colFront {
 				x.Note = "below 0 in this run, set to 0 in the spec"
 			}
 		}

@@ -19,19 +19,20 @@ type Compared struct {
 }
 
 // Check sends the requests of the run to the fitted engine, each to the replica that it went to, and compares. It
-// is not an independent check, but what the model does not have shows in it: it returns nothing where more than
-// 5 % of the prompt tokens came from the cache, as results do not tell which.
+// is not an independent check, but what the model does not have shows in it. It returns nothing where more than 5 %
+// of the prompt tokens came from the cache, as results do not tell which, and of runs beyond 10⁸ output tokens.
 func (f *Fit) Check(obs []Observation) []Compared {
 	byTarget := map[string][]Observation{}
-	var prompt, cached int64
+	var prompt, cached, output int64
 	for _, o := range obs {
 		if o.OK {
 			byTarget[o.Target] = append(byTarget[o.Target], o)
 			prompt += int64(o.Input)
 			cached += int64(max(0, o.Cached))
+			output += int64(o.Output)
 		}
 	}
-	if prompt == 0 || float64(cached) > .05*float64(prompt) {
+	if prompt == 0 || float64(cached) > .05*float64(prompt) || output > 1e8 {
 		return nil
 	}
 	var measured, fitted latencyLists

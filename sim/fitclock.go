@@ -35,6 +35,7 @@ type cell struct {
 	q        float64 // token² of their attention
 	context  float64 // context tokens of a step
 	k        float64 // context tokens, summed over the steps
+	full     bool    // every step of it uses up its budget
 	front    float64 // 1 when a client saw its end alone, −1 its beginning alone
 	bad      bool    // what it computes is not known
 }
@@ -44,6 +45,7 @@ type fitClock struct {
 	reqs   []observed
 	bounds []float64
 	cells  []cell
+	chains []chain
 	joined []bool // by boundary: a prompt is computed across it, so its two cells belong together
 	told   []bool // by boundary: the server told when it was
 	doubt  []bool // by cell: most requests that decode in it count other steps than the clock
@@ -61,6 +63,7 @@ func newFitClock(obs []Observation, o *FitOptions) *fitClock {
 	c.markIdle(obs)
 	c.layBounds()
 	c.fillCells()
+	c.layChains()
 	return c
 }
 
@@ -367,13 +370,17 @@ func (c *fitClock) stepsUntil() []float64 {
 // span of cells that belong together: the prompts of each are computed within it.
 type group struct{ from, to int }
 
-// groups lists the spans in which something is computed and known.
+// groups lists the spans in which something is computed and known: each cell is one, a short chain is one whole.
 func (c *fitClock) groups() []group {
 	var all []group
+	chain := 0
 	for i := 0; i < len(c.cells); {
 		g := group{i, i + 1}
-		for g.to < len(c.cells) && c.joined[g.to] {
-			g.to++
+		for chain < len(c.chains) && c.chains[chain].to <= i {
+			chain++
+		}
+		if chain < len(c.chains) && c.chains[chain].from == i && !c.chains[chain].split {
+			g = c.chains[chain].group
 		}
 		if c.usable(g) {
 			all = append(all, g)
@@ -397,6 +404,7 @@ func (c *fitClock) usable(g group) bool {
 
 // sum returns what a group computes: k and decoding over its steps.
 func (c *fitClock) sum(g group) (s cell) {
+	s.full = g.to == g.from+1 && c.cells[g.from].full
 	for i := g.from; i < g.to; i++ {
 		x := &c.cells[i]
 		s.dt += x.dt
@@ -424,7 +432,12 @@ func (c *fitClock) recount(m *stepModel, groups []group) (changed bool) {
 		pre := c.prefillSteps(&x)
 		each := m.a + m.c*x.mean + m.d*x.context + m.f*m.touched(x.mean)
 		rest := x.dt - m.b*x.p - m.e*x.q - m.front*x.front
-		if pre > 0 {
+		if full := &c.cells[g.from]; g.to == g.from+1 && full.full {
+			// Its prompt tokens are as many as its steps have room for.
+			each += m.b*c.room(full) + m.f*(m.touched(float64(c.o.MaxBatchedTokens))-m.touched(x.mean))
+			rest += m.b * x.p
+			pre = 1
+		} else if pre > 0 {
 			rest -= pre * m.f * (m.touched(x.mean+x.p/pre) - m.touched(x.mean))
 		}
 		// Two sights of one end of a step have no step between them.
@@ -445,12 +458,15 @@ func (c *fitClock) prefillSteps(x *cell) float64 {
 	if x.p == 0 {
 		return 0
 	}
+	if x.full {
+		return x.steps
+	}
 	return max(1, math.Ceil(x.p/max(1, float64(c.o.MaxBatchedTokens)-x.mean)))
 }
 
 // agreeing returns how many requests there are whose steps can be counted, and for how many the clock counts the
-// same as their tokens. Where most of a cell's requests do not agree, the cell is in doubt.
-func (c *fitClock) agreeing() (n, of int) {
+// same as their tokens, and within 2 %. Where most of a cell's requests do not agree, the cell is in doubt.
+func (c *fitClock) agreeing() (n, near, of int) {
 	at := c.stepsUntil()
 	all, wrong := make([]int, len(c.bounds)+1), make([]int, len(c.bounds)+1)
 	for i := range c.reqs {
@@ -461,7 +477,11 @@ func (c *fitClock) agreeing() (n, of int) {
 		of++
 		all[r.on]++
 		all[r.to]--
-		if math.Abs(at[r.to]-at[r.on]-r.steps) < .5 {
+		miss := math.Abs(at[r.to] - at[r.on] - r.steps)
+		if miss < .5+.02*r.steps {
+			near++
+		}
+		if miss < .5 {
 			n++
 			continue
 		}
@@ -475,9 +495,10 @@ func (c *fitClock) agreeing() (n, of int) {
 	for i := range c.cells {
 		requests += all[i]
 		bad += wrong[i]
-		c.doubt[i] = 2*bad > requests
+		// Where hardly any request agrees, doubt would leave nothing.
+		c.doubt[i] = 2*bad > requests && 2*n > of
 	}
-	return n, of
+	return n, near, of
 }
 
 // doubtful tells whether a cell of the group is in doubt.

@@ -148,7 +148,7 @@ func (e *equations) independent(s *solution, keep []bool) {
 		}
 		left := norm2(v)
 		if left < 1e-6*norm {
-			s.why[j] = "it always moves with the ones before it: vary concurrency and lengths"
+			s.why[j] = "it moves with those before it and is in their values: vary concurrency and lengths"
 			continue
 		}
 		for i := range v {

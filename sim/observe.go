@@ -127,9 +127,14 @@ func observe(r *schemas.Result) Observation {
 		return o
 	}
 	o.Sent, o.First, o.Last = *r.SentUs, *r.FirstTokenUs, *r.LastTokenUs
-	o.OK = o.Output >= 1 && o.Input >= 1 && o.First >= o.Sent && o.Last >= o.First
+	o.OK = o.Output >= 1 && o.Output <= maxTokens && o.Input >= 1 && o.Input <= maxTokens && o.Cached <= o.Input &&
+		o.FirstTokens >= 1 && o.FirstTokens <= o.Output && o.Queue < maxStamp &&
+		o.Sent > -maxStamp && o.First >= o.Sent && o.Last >= o.First && o.Last < maxStamp
 	return o
 }
+
+// maxStamp bounds a time in µs, so that sums of two in ns stay in an int64: more than a year.
+const maxStamp = 1 << 45
 
 // resultLine is a line of results in JSON.
 type resultLine struct {

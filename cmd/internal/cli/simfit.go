@@ -124,7 +124,7 @@ func (a *app) printFit(fit *sim.Fit, check []sim.Compared) error {
 		fmt.Fprintf(a.stdout, "note: %s\n", n)
 	}
 	if len(check) == 0 {
-		fmt.Fprintln(a.stdout, "note: not checked against the run: too many prompt tokens came from the cache to send them again")
+		fmt.Fprintln(a.stdout, "note: not checked against the run: too many of its prompt tokens came from the cache, or it is too long")
 	}
 	fmt.Fprintf(a.stdout, "\n--target %q\n", fit.Spec())
 	return nil
