@@ -195,7 +195,7 @@ func TestMetricsUseVLLMNames(t *testing.T) {
 
 // The same over real sockets, once.
 func TestLoopback(t *testing.T) {
-	s, err := sim.NewServer(mustConfig(t, "sim:fixed:service=1ms,slots=4"), nil)
+	s, err := sim.NewServer(mustConfig(t, "sim:fixed:service=1ms,slots=4"), sim.ServerOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -227,7 +227,7 @@ func FuzzRequestBody(f *testing.F) {
 		f.Add(s, true)
 		f.Add(s, false)
 	}
-	s, err := sim.NewServer(mustConfig(f, plain+",max_model_len=64,http_503=1"), nil)
+	s, err := sim.NewServer(mustConfig(f, plain+",max_model_len=64,http_503=1"), sim.ServerOptions{})
 	if err != nil {
 		f.Fatal(err)
 	}

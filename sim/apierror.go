@@ -58,7 +58,12 @@ func (e *apiError) body() []byte {
 	return b
 }
 
-func (e *apiError) write(w http.ResponseWriter) { writeBytes(w, e.Code, e.body()) }
+func (e *apiError) write(w http.ResponseWriter) {
+	if e.Code == http.StatusTooManyRequests {
+		w.Header().Set("Retry-After", "1")
+	}
+	writeBytes(w, e.Code, e.body())
+}
 
 func writeJSON(w http.ResponseWriter, v any) {
 	b, err := json.Marshal(v)

@@ -26,7 +26,7 @@ func BenchmarkVirtual(b *testing.B) {
 // BenchmarkStream is one streamed answer of 100 tokens over loopback, client included, on an engine of 100 µs
 // steps.
 func BenchmarkStream(b *testing.B) {
-	s, err := sim.NewServer(mustConfig(b, "sim:a=.1,b=0,c=0,d=0,e=0"), nil)
+	s, err := sim.NewServer(mustConfig(b, "sim:a=.1,b=0,c=0,d=0,e=0"), sim.ServerOptions{})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -35,7 +35,7 @@ type bench struct {
 func withServer(t *testing.T, spec string, f func(t *testing.T, b *bench)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		s, err := sim.NewServer(mustConfig(t, spec), nil)
+		s, err := sim.NewServer(mustConfig(t, spec), sim.ServerOptions{GoTimers: true})
 		if err != nil {
 			t.Fatal(err)
 		}

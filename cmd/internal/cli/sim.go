@@ -58,7 +58,7 @@ func (a *app) printPresets() error {
 
 // serve runs the simulated engine until the context ends, then lets requests in flight finish.
 func (a *app) serve(ctx context.Context, config sim.Config, address string) error {
-	server, err := sim.NewServer(config, a.logger())
+	server, err := sim.NewServer(config, sim.ServerOptions{Log: a.logger()})
 	if err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ func (a *app) serve(ctx context.Context, config sim.Config, address string) erro
 	if err != nil {
 		return fmt.Errorf("listening on %s: %w", address, err)
 	}
-	web := &http.Server{Handler: server.Handler(), ReadHeaderTimeout: 10 * time.Second}
+	web := &http.Server{Handler: server.Handler(), ConnContext: server.ConnContext, ReadHeaderTimeout: 10 * time.Second}
 	engine := make(chan error, 1)
 	go func() { engine <- server.Run(ctx) }()
 	go func() {
