@@ -143,6 +143,9 @@ func (r *virtualRun) take(ev schemas.EngineEvent) {
 	o.Status, o.HTTPStatus, o.Target = ev.Status, int(ev.HTTP), r.target(ev.Target)
 	if o.Status == schemas.ResultOK {
 		o.Usage = Usage{Input: ev.InputTokens, Output: ev.OutputTokens, Cached: ev.CachedTokens, Reasoning: -1}
+		if ev.ReasoningTokens > 0 {
+			o.Usage.Reasoning = ev.ReasoningTokens
+		}
 		o.ServerQueue, o.ServerPrefill = time.Duration(ev.QueueNs), time.Duration(ev.PrefillNs)
 		if !o.Streamed {
 			o.LastToken = at

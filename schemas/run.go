@@ -72,6 +72,7 @@ type EngineEvent struct {
 	HTTP      int32  // HTTP status that a server would answer, set when Done
 	// Usage and server-side times, set when Done.
 	InputTokens, OutputTokens, CachedTokens int32
+	ReasoningTokens                         int32 // inside OutputTokens
 	QueueNs, PrefillNs                      int64
 	Target                                  int32 // replica
 }

@@ -17,9 +17,11 @@ import (
 type Cluster struct {
 	cfg      Config
 	replicas []replica
-	turn     int // round-robin position
-	// refused are the ends of requests that no replica took in, in order of time.
-	refused []schemas.EngineEvent
+	turn     int      // round-robin position
+	outages  []outage // still to come
+	dead     []bool   // by replica
+	deaths   int      // replicas that are dead now
+	later    later    // the ends of requests that no replica took in, and ends that come late
 }
 
 // replica is one engine. finish ends the step, or emits the token, that next announced.
@@ -29,7 +31,11 @@ type replica interface {
 	begin(before int64)
 	next() (at int64, ok bool)
 	finish(emit func(schemas.EngineEvent))
+	// kill empties the engine and returns the requests that it had.
+	kill() []*request
 	inFlight() int
+	// cachedBlocks returns how many leading blocks of r's prompt are in the prefix cache.
+	cachedBlocks(r *request) int
 	stats() ReplicaStats
 }
 
@@ -39,16 +45,13 @@ func NewCluster(c Config) (*Cluster, error) {
 		return nil, err
 	}
 	c = c.withDefaults()
-	cl := &Cluster{cfg: c, replicas: make([]replica, c.Replicas)}
+	cl := &Cluster{cfg: c, replicas: make([]replica, c.Replicas), outages: outages(c.Faults), dead: make([]bool, c.Replicas)}
 	for i := range cl.replicas {
-		slow := 1.0
-		if c.Faults.SlowFactor > 0 && c.Faults.SlowReplica == i {
-			slow = c.Faults.SlowFactor
-		}
+		pace := paceOf(c.Faults, i)
 		if c.Service > 0 {
-			cl.replicas[i] = newFixedEngine(c, slow)
+			cl.replicas[i] = newSlotEngine(&cl.cfg, pace, &cl.later)
 		} else {
-			cl.replicas[i] = newStepper(c, slow)
+			cl.replicas[i] = newStepper(c, pace, &cl.later)
 		}
 	}
 	return cl, nil
@@ -69,26 +72,41 @@ func (c *Cluster) Submit(at time.Duration, id int64, row *schemas.TraceRow) {
 	if row.OutputTokens != nil {
 		r.output = max(1, *row.OutputTokens)
 	}
+	if row.Session != nil {
+		r.session = sessionOf(*row.Session)
+	}
 	whole := min(len(row.HashIDs), int(r.prompt)/c.cfg.BlockSize)
 	r.block, r.keys = int32(c.cfg.BlockSize), traceKeys(c.cfg.Seed, row.HashIDs[:whole])
 	if status, code := c.enqueue(int64(at), r); status != "" {
-		c.refused = append(c.refused, r.end(int64(at), status, code))
+		c.later.push(r.end(int64(at), status, code))
 	}
 }
 
-// enqueue routes r and queues it, or returns the status and HTTP status that it is refused with.
+// sessionOf returns what the router knows a session by.
+func sessionOf(name string) uint64 { return hashString(name) | 1 }
+
+// enqueue routes r and queues it, or returns the status and HTTP status that it is refused with. A request whose
+// connection is reset is not refused: its end is an event.
 func (c *Cluster) enqueue(at int64, r *request) (status string, code int32) {
+	c.passOutages(at)
 	for _, e := range c.replicas {
 		e.begin(at)
 	}
 	r.arrived, r.scheduled = at, -1
-	r.replica = c.route()
-	c.cfg.Faults.strike(c.cfg.Seed, r)
+	strike(c.cfg.Faults, c.cfg.Seed, r)
+	if r.replica = c.route(r); r.replica == nowhere {
+		r.replica = 0
+		return schemas.ResultHTTPError, http.StatusServiceUnavailable
+	}
 	switch {
 	case r.fail == fail503 || r.fail == fail429:
 		return r.failStatus(), r.failHTTP()
 	case !c.fits(r):
 		return schemas.ResultHTTPError, http.StatusBadRequest
+	case r.fail == failReset:
+		r.place = gone
+		c.later.push(r.end(at, r.failStatus(), r.failHTTP()))
+		return "", 0
 	}
 	c.replicas[r.replica].submit(at, r)
 	return "", 0
@@ -104,39 +122,30 @@ func (c *Cluster) fits(r *request) bool {
 	return !ok || e.kv.pagesFor(r, int32(total)) <= e.kv.total
 }
 
-// route picks a replica and moves the round-robin position on.
-func (c *Cluster) route() int32 {
-	n, first := len(c.replicas), c.turn
-	c.turn = (first + 1) % n
-	best := first
-	if c.cfg.Router == LeastInFlight {
-		for i := 1; i < n; i++ {
-			if j := (first + i) % n; c.replicas[j].inFlight() < c.replicas[best].inFlight() {
-				best = j
-			}
-		}
-	}
-	return int32(best)
-}
-
 // Next returns when the next event or step end is due; ok is false when nothing is left to do.
 func (c *Cluster) Next() (at time.Duration, ok bool) {
 	i, due := c.earliest(math.MaxInt64)
 	return time.Duration(due), i != none
 }
 
-// none and fromRefused are what earliest returns beside replica indexes.
+// none, fromLater and fromOutage are what earliest returns beside replica indexes.
 const (
-	none        = -1
-	fromRefused = -2
+	none       = -1
+	fromLater  = -2
+	fromOutage = -3
 )
 
-// earliest forms the steps that start before the given time and returns whose event is due first: refusals go
-// before replicas of the same instant, and these by index.
+// earliest forms the steps that start before the given time and returns whose event is due first. At one instant
+// events that were set earlier go first, then replicas by index, then deaths.
 func (c *Cluster) earliest(before int64) (who int, due int64) {
 	who = none
-	if len(c.refused) > 0 {
-		who, due = fromRefused, c.refused[0].AtNs
+	if at, ok := c.later.next(); ok {
+		who, due = fromLater, at
+	}
+	death, dies := c.nextOutage()
+	if dies {
+		// A step that starts when its replica dies is never formed.
+		before = min(before, death)
 	}
 	for i, e := range c.replicas {
 		e.begin(before)
@@ -144,22 +153,24 @@ func (c *Cluster) earliest(before int64) (who int, due int64) {
 			who, due = i, at
 		}
 	}
+	if dies && (who == none || death < due) {
+		who, due = fromOutage, death
+	}
 	return who, due
 }
 
 // Advance runs the cluster up to and including now and emits the events of that time in order: by time, then
-// refusals, then by replica, then by admission. emit must not call the cluster.
+// those that were set earlier, then by replica, then by admission. emit must not call the cluster.
 func (c *Cluster) Advance(now time.Duration, emit func(schemas.EngineEvent)) {
 	for {
 		switch who, due := c.earliest(int64(now)); {
 		case who == none || due > int64(now):
+			c.passOutages(int64(now))
 			return
-		case who == fromRefused:
-			ev := c.refused[0]
-			if c.refused = c.refused[1:]; len(c.refused) == 0 {
-				c.refused = nil
-			}
-			emit(ev)
+		case who == fromLater:
+			emit(c.later.pop())
+		case who == fromOutage:
+			c.passOutages(due)
 		default:
 			c.replicas[who].finish(emit)
 		}
@@ -167,7 +178,10 @@ func (c *Cluster) Advance(now time.Duration, emit func(schemas.EngineEvent)) {
 }
 
 // cancel takes r out at the given time, which Advance must have been called with.
-func (c *Cluster) cancel(at int64, r *request) { c.replicas[r.replica].cancel(at, r) }
+func (c *Cluster) cancel(at int64, r *request) {
+	c.replicas[r.replica].cancel(at, r)
+	c.later.drop(r.id)
+}
 
 // resetPrefixCaches forgets every cached block that no request holds, and tells whether that was all.
 func (c *Cluster) resetPrefixCaches() bool {

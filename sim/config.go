@@ -3,17 +3,35 @@ package sim
 import (
 	"errors"
 	"fmt"
-	"math"
+	"slices"
+	"strings"
 	"time"
 
 	"tailgate/internal/fault"
 )
 
-// Routers of a cluster.
+// Routers of a cluster. A replica that is dead gets nothing.
 const (
 	RoundRobin    = "round_robin"
 	LeastInFlight = "least_in_flight" // ties go round robin
+	// PrefixAware takes the replica that holds most of the prompt, where that is worth it and the load allows.
+	PrefixAware = "prefix_aware"
+	// SessionAffine keeps a session on its replica; requests without one go round robin.
+	SessionAffine = "session_affine"
 )
+
+// Routers lists the routers.
+func Routers() []string { return []string{RoundRobin, LeastInFlight, PrefixAware, SessionAffine} }
+
+// Laws of the service time.
+const (
+	Fixed       = "fixed"
+	Exponential = "exponential"
+	Lognormal   = "lognormal"
+)
+
+// Distributions lists the laws of the service time.
+func Distributions() []string { return []string{Fixed, Exponential, Lognormal} }
 
 // Defaults of a Config whose field is zero.
 const (
@@ -40,9 +58,16 @@ type Config struct {
 	// ActiveExperts of Experts are read per token; both 0 when F is 0.
 	ActiveExperts, Experts int
 
-	// Service > 0 replaces the step model: each of MaxNumSeqs slots serves one request in exactly this time and
-	// spreads its tokens evenly over it. There is no KV then, and the fields above and below it are unused.
+	// Service > 0 replaces the step model: each of MaxNumSeqs slots serves one request at a time, in this time,
+	// and spreads its tokens evenly over it. There is no KV then, and the fields above and below are unused.
 	Service time.Duration
+	// Dist is the law of the service times, each drawn by (Seed, request id); "" = Fixed. Service is its mean.
+	Dist       string
+	CV         float64       // Lognormal: standard deviation ÷ mean, > 0
+	MaxService time.Duration // longer draws are cut to this; 0 = none
+	// Prefill + Exp(PrefillExp) is when the first token comes, within the service time; the others come evenly
+	// over the rest. Both 0: the first token comes like the others. A single token comes at the end.
+	Prefill, PrefillExp time.Duration
 
 	KVTokens         int64 // KV capacity of one replica in tokens
 	MaxBatchedTokens int   // token budget of a step
@@ -53,20 +78,8 @@ type Config struct {
 	Router      string // "" = RoundRobin
 	BlockSize   int    // tokens of a hash id at Submit; 0 = DefaultBlockSize
 	EngineBlock int    // tokens of a KV page, and of a prefix block over HTTP; 0 = DefaultEngineBlock
-	Seed        uint64 // of the faults and of the block chain
-	Faults      Faults // zero = none
-}
-
-// Faults are injected at random shares, each decided by (seed, request id) alone, so that both clocks hit the
-// same requests. Over HTTP the id is the decimal suffix of X-Request-Id, else a hash of it, else a counter.
-type Faults struct {
-	HTTP503    float64 // share answered 503 at once
-	HTTP429    float64 // share answered 429 at once
-	ErrorEvent float64 // share whose stream ends in an error object inside a 200 answer
-	Cut        float64 // share whose connection is cut before its last token
-	// SlowFactor > 0 multiplies every step of replica SlowReplica; 0 = none.
-	SlowReplica int
-	SlowFactor  float64
+	Seed        uint64 // of the faults, the service times and the block chain
+	Faults      []Fault
 }
 
 // withDefaults returns c with its zero fields filled in.
@@ -83,15 +96,20 @@ func (c Config) withDefaults() Config {
 	if c.EngineBlock == 0 {
 		c.EngineBlock = DefaultEngineBlock
 	}
+	if c.Dist == "" {
+		c.Dist = Fixed
+	}
 	return c
 }
 
 // Validate reports every fault of c, marked as wrong usage.
 func (c Config) Validate() error {
 	c = c.withDefaults()
-	errs := append(c.rangeFaults(), c.Faults.faults(c.Replicas)...)
+	errs := append(c.rangeFaults(), checkFaults(c.Faults, c.Replicas)...)
 	if c.Service == 0 {
 		errs = append(errs, c.stepFaults()...)
+	} else {
+		errs = append(errs, c.serviceFaults()...)
 	}
 	return fault.Mark(errors.Join(errs...), fault.Usage, "")
 }
@@ -117,8 +135,30 @@ func (c *Config) rangeFaults() []error {
 			errs = append(errs, fmt.Errorf("%s must be %d to %d, not %d", f.name, f.min, f.max, f.v))
 		}
 	}
-	if c.Router != RoundRobin && c.Router != LeastInFlight {
-		errs = append(errs, fmt.Errorf("router must be %s or %s, not %q", RoundRobin, LeastInFlight, c.Router))
+	if !slices.Contains(Routers(), c.Router) {
+		errs = append(errs, fmt.Errorf("router must be one of %s, not %q", strings.Join(Routers(), ", "), c.Router))
+	}
+	return errs
+}
+
+func (c *Config) serviceFaults() []error {
+	var errs []error
+	if !slices.Contains(Distributions(), c.Dist) {
+		errs = append(errs, fmt.Errorf("dist must be one of %s, not %q", strings.Join(Distributions(), ", "), c.Dist))
+	}
+	if c.Dist == Lognormal && !(c.CV > 0 && c.CV <= 100) {
+		errs = append(errs, fmt.Errorf("cv of a lognormal service time must be above 0 and at most 100, not %v", c.CV))
+	}
+	if c.Dist != Lognormal && c.CV != 0 {
+		errs = append(errs, fmt.Errorf("cv is of the lognormal law only, not of %s", c.Dist))
+	}
+	for _, d := range []struct {
+		name string
+		v    time.Duration
+	}{{"max_service", c.MaxService}, {"prefill", c.Prefill}, {"prefill_exp", c.PrefillExp}} {
+		if d.v < 0 || d.v > 24*time.Hour {
+			errs = append(errs, fmt.Errorf("%s must be 0 to 24h, not %v", d.name, d.v))
+		}
 	}
 	return errs
 }
@@ -148,29 +188,6 @@ func (c *Config) stepFaults() []error {
 	}
 	if int64(c.MaxModelLen) > c.KVTokens {
 		errs = append(errs, fmt.Errorf("max_model_len %d does not fit in kv_tokens %d", c.MaxModelLen, c.KVTokens))
-	}
-	return errs
-}
-
-func (f *Faults) faults(replicas int) []error {
-	var errs []error
-	for _, s := range []struct {
-		name string
-		v    float64
-	}{{"http_503", f.HTTP503}, {"http_429", f.HTTP429}, {"error_event", f.ErrorEvent}, {"cut", f.Cut}} {
-		if !(s.v >= 0 && s.v <= 1) {
-			errs = append(errs, fmt.Errorf("%s must be a share from 0 to 1, not %v", s.name, s.v))
-		}
-	}
-	// A rounding error of the sum is not a fault of the user.
-	if sum := f.HTTP503 + f.HTTP429 + f.ErrorEvent + f.Cut; sum > 1+1e-9 {
-		errs = append(errs, fmt.Errorf("fault shares must add up to at most 1, not %v", sum))
-	}
-	if !(f.SlowFactor >= 0 && f.SlowFactor <= 1e3) || math.IsNaN(f.SlowFactor) {
-		errs = append(errs, fmt.Errorf("slow factor must be above 0 and at most 1000, not %v", f.SlowFactor))
-	}
-	if f.SlowFactor != 0 && (f.SlowReplica < 0 || f.SlowReplica >= replicas) {
-		errs = append(errs, fmt.Errorf("slow names replica %d of %d (they count from 0)", f.SlowReplica, replicas))
 	}
 	return errs
 }

@@ -20,14 +20,14 @@ func row(in, out int32, ids ...int64) schemas.TraceRow {
 	return schemas.TraceRow{InputTokens: in, OutputTokens: &out, HashIDs: ids}
 }
 
-// mustConfig parses a spec in which a later key overrides an earlier one.
+// mustConfig parses a spec in which a later key overrides an earlier one, but for what may stand several times.
 func mustConfig(t testing.TB, spec string) sim.Config {
 	t.Helper()
 	var parts []string
 	at := map[string]int{}
 	for _, part := range strings.Split(spec, ",") {
 		key, _, _ := strings.Cut(strings.TrimPrefix(part, "sim:"), "=")
-		if i, seen := at[key]; seen {
+		if i, seen := at[key]; seen && key != sim.FaultKill && key != sim.FaultSlow {
 			parts[i] = strings.TrimPrefix(part, "sim:")
 			continue
 		}

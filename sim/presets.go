@@ -70,12 +70,15 @@ func preset(name, source string, c Config, kvSource, checked string) Preset {
 	return Preset{Name: name, Config: c.withDefaults(), Source: source, KVSource: kvSource, Error: statedError, Checked: checked}
 }
 
-// fixedPreset labels the fixed-service engine.
-const fixedPreset = "fixed"
+// Labels of the engines that have slots and no steps.
+const (
+	fixedPreset = "fixed" // every request is served in the same time
+	queuePreset = "queue" // the service time follows a law
+)
 
-// fixedConfig is the fixed-service engine before its keys are read; service is still to be given.
-func fixedConfig() Config {
-	return Config{Preset: fixedPreset, MaxNumSeqs: 1, MaxModelLen: 1 << 20}.withDefaults()
+// slotsConfig is one of these before its keys are read; service is still to be given.
+func slotsConfig(label string) Config {
+	return Config{Preset: label, MaxNumSeqs: 1, MaxModelLen: 1 << 20}.withDefaults()
 }
 
 // served returns the model name that /v1/models and the metrics tell.

@@ -10,6 +10,7 @@ import (
 type request struct {
 	id             int64
 	draw           uint64 // what faults are drawn by
+	session        uint64 // hash of the session, for the router; 0 = none
 	arrived        int64
 	prompt, output int32    // tokens asked for, both at least 1
 	keys           []uint64 // chain keys of the whole prompt blocks that may be shared
@@ -17,6 +18,7 @@ type request struct {
 	streamed       bool
 	fail           failure
 	failAt         int32 // tokens that come before the failure
+	shape          shape // how the answer goes over the wire
 	replica        int32
 
 	place     place
@@ -24,11 +26,15 @@ type request struct {
 	first     int64 // first token
 	cached    int32 // tokens that the first lookup found
 
+	// Of an engine with slots: ns of service, and in it to the first token (0 = as the others).
+	service, prefill int64
+
 	// State of the step model.
 	nodes     []int32 // cache nodes held, those of the first len(nodes) keys
 	pages     int32   // KV pages held beside the nodes
 	computed  int32   // tokens in KV
-	generated int32   // tokens emitted; kept over a preemption
+	generated int32   // tokens made; kept over a preemption
+	sent      int32   // of these, emitted: the others wait for the rest of their chunk
 	chunk     int32   // tokens of the step under way
 	decoding  bool    // the prompt, and after a preemption the tokens so far, are in KV
 }
@@ -44,27 +50,36 @@ const (
 // left returns the tokens that must be computed before the next token comes out: 1 when decoding.
 func (r *request) left() int32 { return r.prompt + r.generated - r.computed }
 
-// token returns the event of one more output token at the given time and notes it in r. The last one ends r.
-func (r *request) token(at int64) schemas.EngineEvent {
+// token makes one more output token at the given time and returns the event that it shows in, if it does: with
+// chunks, tokens wait for the rest of theirs. The last one ends r.
+func (r *request) token(at int64) (ev schemas.EngineEvent, shown bool) {
 	if r.fail != failNone && r.generated == r.failAt {
-		return r.end(at, r.failStatus(), r.failHTTP())
+		return r.end(at, r.failStatus(), r.failHTTP()), true
 	}
 	if r.generated == 0 {
 		r.first = at
 	}
 	r.generated++
-	if r.generated == r.output {
-		ev := r.end(at, schemas.ResultOK, http.StatusOK)
-		ev.Tokens = 1
-		return ev
+	reasoning := r.generated <= r.shape.reasoning
+	last := r.generated == r.output
+	n := r.generated - r.sent
+	// Reasoning and answer never share an event.
+	if n < r.shape.chunk && !last && r.generated != r.shape.reasoning {
+		return ev, false
 	}
-	return schemas.EngineEvent{ID: r.id, AtNs: at, Tokens: 1, Target: r.replica}
+	r.sent = r.generated
+	if !last {
+		return schemas.EngineEvent{ID: r.id, AtNs: at, Tokens: n, Reasoning: reasoning, Target: r.replica}, true
+	}
+	ev = r.end(at, schemas.ResultOK, http.StatusOK)
+	ev.Tokens, ev.Reasoning = n, reasoning
+	return ev, true
 }
 
 // end returns the event that ends r.
 func (r *request) end(at int64, status string, code int32) schemas.EngineEvent {
 	ev := schemas.EngineEvent{ID: r.id, AtNs: at, Done: true, Status: status, HTTP: code, Target: r.replica,
-		InputTokens: r.prompt, OutputTokens: r.generated, CachedTokens: r.cached}
+		InputTokens: r.prompt, OutputTokens: r.sent, CachedTokens: r.cached, ReasoningTokens: min(r.sent, r.shape.reasoning)}
 	if r.scheduled >= 0 {
 		ev.QueueNs = r.scheduled - r.arrived
 		if r.generated > 0 {

@@ -12,6 +12,7 @@ import (
 //
 //	[sim:] [PRESET] [,key=value]…       step model; no preset = DefaultPreset
 //	[sim:] fixed:service=300ms[,slots=1][,key=value]…
+//	[sim:] queue:service=8s,dist=lognormal,cv=1[,slots=32][,key=value]…
 //
 // Keys that are absent keep the preset's value; max_model_len falls to kv_tokens where that is smaller. Every
 // fault is reported at once, marked as wrong usage; an unknown preset or key lists those that exist.
@@ -20,8 +21,8 @@ func ParseSpec(spec string) (Config, error) {
 	var c Config
 	var errs []error
 	var pairs []string
-	if body, ok := strings.CutPrefix(rest, fixedPreset+":"); ok || rest == fixedPreset {
-		c = fixedConfig()
+	if kind, body, ok := strings.Cut(rest, ":"); kind == fixedPreset || kind == queuePreset {
+		c = slotsConfig(kind)
 		if ok {
 			pairs = strings.Split(body, ",")
 		}
@@ -40,10 +41,11 @@ func ParseSpec(spec string) (Config, error) {
 	}
 	given, keyErrs := setKeys(&c, pairs)
 	errs = append(errs, keyErrs...)
-	if c.Preset == fixedPreset && !given["service"] {
-		errs = append(errs, errors.New("a fixed engine needs service, such as fixed:service=300ms"))
+	slots := c.Preset == fixedPreset || c.Preset == queuePreset
+	if slots && !given["service"] {
+		errs = append(errs, fmt.Errorf("a %s engine needs service, such as %[1]s:service=300ms", c.Preset))
 	}
-	if c.Preset != fixedPreset && !given["max_model_len"] {
+	if !slots && !given["max_model_len"] {
 		c.MaxModelLen = int(min(int64(c.MaxModelLen), c.KVTokens))
 	}
 	if len(errs) == 0 {
@@ -71,17 +73,16 @@ func presetConfig(name string) (Config, error) {
 		}
 		names = append(names, p.Name)
 	}
-	return fallback, fmt.Errorf("unknown preset %q; there are %s, and fixed:service=…", name, strings.Join(names, ", "))
+	return fallback, fmt.Errorf("unknown preset %q; there are %s, and fixed:service=…, queue:service=…,dist=…", name, strings.Join(names, ", "))
 }
 
 // setKeys applies key=value pairs and returns the names that were given.
 func setKeys(c *Config, pairs []string) (map[string]bool, []error) {
 	var errs []error
-	fixed := c.Preset == fixedPreset
 	known := map[string]Key{}
 	var names []string
 	for _, k := range Keys() {
-		if fixed && k.Fixed || !fixed && k.Steps {
+		if k.applies(c.Preset) {
 			known[k.Name] = k
 			names = append(names, k.Name)
 		}
@@ -95,7 +96,7 @@ func setKeys(c *Config, pairs []string) (map[string]bool, []error) {
 			errs = append(errs, fmt.Errorf("%q is not key=value", pair))
 		case !exists:
 			errs = append(errs, fmt.Errorf("unknown key %q; there are %s", name, strings.Join(names, ", ")))
-		case given[name]:
+		case given[name] && !k.Fault:
 			errs = append(errs, fmt.Errorf("%s is given twice", name))
 		default:
 			given[name] = true
@@ -111,22 +112,30 @@ func setKeys(c *Config, pairs []string) (map[string]bool, []error) {
 // as changes to DefaultPreset.
 func (c Config) String() string {
 	c = c.withDefaults()
-	fixed := c.Service > 0
-	base, sep := fixedConfig(), ":"
-	spec := "sim:" + fixedPreset
-	if !fixed {
+	var base Config
+	spec, sep := "sim:", ","
+	if c.Service > 0 {
+		if base = slotsConfig(fixedPreset); c.Preset == queuePreset {
+			base = slotsConfig(queuePreset)
+		}
+		sep = ":"
+	} else {
 		// An unknown name falls back to the default preset's config.
 		base, _ = presetConfig(c.Preset)
-		spec, sep = "sim:"+base.Preset, ","
 	}
+	spec += base.Preset
 	for _, k := range Keys() {
-		if fixed && !k.Fixed || !fixed && !k.Steps {
+		if k.Fault || !k.applies(base.Preset) {
 			continue
 		}
 		if v := k.get(&c); v != k.get(&base) {
 			spec += sep + k.Name + "=" + v
 			sep = ","
 		}
+	}
+	for i := range c.Faults {
+		spec += sep + c.Faults[i].Kind + "=" + c.Faults[i].value()
+		sep = ","
 	}
 	return spec
 }

@@ -24,7 +24,7 @@ func TestPresetsRunAndStateTheirError(t *testing.T) {
 		if err := p.Config.Validate(); err != nil {
 			t.Errorf("%s: %v", p.Name, err)
 		}
-		if c := mustConfig(t, "sim:"+p.Name); c != p.Config {
+		if c := mustConfig(t, "sim:"+p.Name); !cmp.Equal(c, p.Config) {
 			t.Errorf("%s: spec differs: %s", p.Name, cmp.Diff(p.Config, c))
 		}
 		if p.Source == "" || p.KVSource == "" || p.Checked == "" || !strings.Contains(p.Error, "no Safe QPS") {
@@ -46,17 +46,19 @@ func TestParseSpec(t *testing.T) {
 		}),
 		"sim:kv_tokens=100000":                    with(func(c *sim.Config) { c.KVTokens, c.MaxModelLen = 100_000, 100_000 }),
 		"sim:kv_tokens=100000,max_model_len=4096": with(func(c *sim.Config) { c.KVTokens, c.MaxModelLen = 100_000, 4096 }),
-		"sim:http_503=1%,cut=0.02,slow=0:2.5":     with(func(c *sim.Config) { c.Faults = sim.Faults{HTTP503: .01, Cut: .02, SlowFactor: 2.5} }),
-		"sim:max_num_seqs=64,model=m":             with(func(c *sim.Config) { c.MaxNumSeqs, c.Model = 64, "m" }),
-		"sim:llama-3.1-8b@1xa100-80g,a=7,b=.016":  func() sim.Config { c := a100; c.A, c.B = 7, .016; return c }(),
+		"sim:http_503=1%,cut=0.02,slow=0:2.5": with(func(c *sim.Config) {
+			c.Faults = []sim.Fault{{Kind: sim.FaultHTTP503, Share: .01}, {Kind: sim.FaultCut, Share: .02}, {Kind: sim.FaultSlow, Factor: 2.5}}
+		}),
+		"sim:max_num_seqs=64,model=m":            with(func(c *sim.Config) { c.MaxNumSeqs, c.Model = 64, "m" }),
+		"sim:llama-3.1-8b@1xa100-80g,a=7,b=.016": func() sim.Config { c := a100; c.A, c.B = 7, .016; return c }(),
 		"sim:fixed:service=300ms,slots=2,replicas=3": {Preset: "fixed", Service: 300 * time.Millisecond, MaxNumSeqs: 2, MaxModelLen: 1 << 20,
-			Replicas: 3, Router: sim.RoundRobin, BlockSize: sim.DefaultBlockSize, EngineBlock: sim.DefaultEngineBlock},
+			Dist: sim.Fixed, Replicas: 3, Router: sim.RoundRobin, BlockSize: sim.DefaultBlockSize, EngineBlock: sim.DefaultEngineBlock},
 	} {
 		got, err := sim.ParseSpec(spec)
-		if err != nil || got != want {
+		if err != nil || !cmp.Equal(got, want) {
 			t.Errorf("%q: %v\n%s", spec, err, cmp.Diff(want, got))
 		}
-		if again, err := sim.ParseSpec(got.String()); err != nil || again != got {
+		if again, err := sim.ParseSpec(got.String()); err != nil || !cmp.Equal(again, got) {
 			t.Errorf("%q is written as %q, which reads as %+v, %v", spec, got, again, err)
 		}
 	}
@@ -75,7 +77,7 @@ func TestParseSpecReportsEveryFault(t *testing.T) {
 		"sim:cut=2":                         {"cut must be a share"},
 		"sim:http_429=60%,http_503=50%":     {"add up"},
 		"sim:slow=3:2,replicas=2":           {"replica 3 of 2"},
-		"sim:slow=0":                        {"not replica:factor"},
+		"sim:slow=0":                        {"REPLICA:FACTOR[@FROM[+FOR]]"},
 		"sim:fixed":                         {"needs service"},
 		"sim:fixed:slots=0":                 {"needs service"},
 		"sim:fixed:service=-3ms":            {"not a duration above 0"},
@@ -116,7 +118,7 @@ func FuzzParseSpec(f *testing.F) {
 			}
 			return
 		}
-		if again, err := sim.ParseSpec(c.String()); err != nil || again != c {
+		if again, err := sim.ParseSpec(c.String()); err != nil || !cmp.Equal(again, c) {
 			t.Errorf("%q is written as %q, which reads as %+v, %v", spec, c, again, err)
 		}
 	})

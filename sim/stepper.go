@@ -16,9 +16,10 @@ import (
 //
 // A step is formed as late as possible, see begin, so that all requests of one instant share it.
 type stepper struct {
-	cfg  Config
-	slow float64
-	kv   *kvCache
+	cfg   Config
+	pace  pace
+	later *later
+	kv    *kvCache
 
 	waiting deque
 	running []*request
@@ -38,8 +39,8 @@ type load struct {
 	p, s, k, q2 int64
 }
 
-func newStepper(c Config, slow float64) *stepper {
-	return &stepper{cfg: c, slow: slow, kv: newKVCache(c.KVTokens, c.EngineBlock)}
+func newStepper(c Config, p pace, l *later) *stepper {
+	return &stepper{cfg: c, pace: p, later: l, kv: newKVCache(c.KVTokens, c.EngineBlock)}
 }
 
 func (e *stepper) submit(now int64, r *request) {
@@ -61,7 +62,7 @@ func (e *stepper) begin(before int64) {
 		return
 	}
 	e.pending = false
-	d := e.cfg.stepTime(e.schedule(), e.slow)
+	d := e.cfg.stepTime(e.schedule(), e.pace.at(e.startAt))
 	e.inStep, e.endAt = true, e.startAt+d
 	e.n.steps++
 	e.n.busy += d
@@ -172,14 +173,17 @@ func (e *stepper) finish(emit func(schemas.EngineEvent)) {
 				e.n.promptTokens += int64(r.prompt)
 			}
 			r.decoding = true
-			ev := r.token(now)
-			e.n.generationTokens += int64(ev.Tokens)
+			made := r.generated
+			ev, shown := r.token(now)
+			e.n.generationTokens += int64(r.generated - made)
 			if ev.Done {
 				r.place = gone
 				e.release(r)
 				e.n.ended(ev.Status)
 			}
-			emit(ev)
+			if shown {
+				emit(e.later.part(r, ev))
+			}
 		}
 		r.chunk = 0
 		if r.place == running {
@@ -209,6 +213,24 @@ func (e *stepper) cancel(_ int64, r *request) {
 	if len(e.running)+e.waiting.len() == 0 {
 		e.pending = false
 	}
+}
+
+// kill leaves an empty engine; its counters go on.
+func (e *stepper) kill() []*request {
+	lost := e.running
+	for e.waiting.len() > 0 {
+		lost = append(lost, e.waiting.popFront())
+	}
+	n := e.n
+	n.failed += int64(len(lost))
+	*e = *newStepper(e.cfg, e.pace, e.later)
+	e.n = n
+	return lost
+}
+
+func (e *stepper) cachedBlocks(r *request) int {
+	e.found, _ = e.kv.match(r.keys, e.found[:0])
+	return len(e.found)
 }
 
 func (e *stepper) inFlight() int { return len(e.running) + e.waiting.len() }
