@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+
+	"tailgate/schemas"
 )
 
 // apiError is an error in the OpenAI shape, as vLLM words it: code repeats the HTTP status.
@@ -43,6 +45,14 @@ func refusal(status int32, r *request, limit int) *apiError {
 	}
 }
 
+// refusalStatus is what a client records of a refusal.
+func refusalStatus(status int32) string {
+	if status == http.StatusTooManyRequests {
+		return schemas.ResultRateLimited
+	}
+	return schemas.ResultHTTPError
+}
+
 // injected is the error object of the error_event fault.
 func injected() *apiError {
 	return newAPIError(http.StatusInternalServerError, "InternalServerError", "", "injected fault: the engine failed")
@@ -59,9 +69,6 @@ func (e *apiError) body() []byte {
 }
 
 func (e *apiError) write(w http.ResponseWriter) {
-	if e.Code == http.StatusTooManyRequests {
-		w.Header().Set("Retry-After", "1")
-	}
 	writeBytes(w, e.Code, e.body())
 }
 

@@ -40,6 +40,8 @@ type body struct {
 	MinTokens           int64  `json:"min_tokens"`
 	N                   *int64 `json:"n"`
 	CacheSalt           string `json:"cache_salt"`
+	PromptCacheKey      string `json:"prompt_cache_key"` // names the session, as does user
+	User                string `json:"user"`
 }
 
 type streamOptions struct {
@@ -47,34 +49,14 @@ type streamOptions struct {
 	ContinuousUsageStats bool `json:"continuous_usage_stats"`
 }
 
-// readBody decodes a request body. Its errors never quote the body.
-func readBody(w http.ResponseWriter, r *http.Request) (*body, *apiError) {
-	if t := r.Header.Get("Content-Type"); t != "" {
+// decodeJSON decodes a request body. Its errors never quote the body.
+func decodeJSON(h http.Header, raw []byte) (*body, *apiError) {
+	if t := h.Get("Content-Type"); t != "" && t != "application/json" {
 		if media, _, err := mime.ParseMediaType(t); err != nil || media != "application/json" && !strings.HasSuffix(media, "+json") {
 			return nil, newAPIError(http.StatusUnsupportedMediaType, "BadRequestError", "", "only application/json is understood")
 		}
 	}
-	raw, fault := readAll(w, r)
-	if fault != nil {
-		return nil, fault
-	}
 	return decodeBody(raw)
-}
-
-// readAll reads a body of at most maxBody.
-func readAll(w http.ResponseWriter, r *http.Request) ([]byte, *apiError) {
-	if r.ContentLength > maxBody {
-		w.Header().Set("Connection", "close")
-		return nil, tooLarge()
-	}
-	buf := bytes.NewBuffer(make([]byte, 0, max(512, r.ContentLength+1)))
-	if _, err := buf.ReadFrom(http.MaxBytesReader(w, r.Body, maxBody)); err != nil {
-		if limit := (*http.MaxBytesError)(nil); errors.As(err, &limit) {
-			return nil, tooLarge()
-		}
-		return nil, badRequest("", "reading the body: the connection broke off")
-	}
-	return buf.Bytes(), nil
 }
 
 func tooLarge() *apiError {
@@ -104,7 +86,8 @@ func decodeBody(raw []byte) (*body, *apiError) {
 var bodyFields = jsonscan.NewFields("model", "prompt", "stream", "stream_options", "include_usage", "continuous_usage_stats",
 	"max_tokens", "min_tokens", "cache_salt",
 	// Read by encoding/json alone.
-	"messages", "tools", "input", "instructions", "previous_response_id", "max_completion_tokens", "max_output_tokens", "n")
+	"messages", "tools", "input", "instructions", "previous_response_id", "max_completion_tokens", "max_output_tokens", "n",
+	"prompt_cache_key", "user")
 
 // scanBody reads the body of a completion as load generators send it, in a tenth of the time that encoding/json
 // takes. It returns nil for anything else.

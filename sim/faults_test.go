@@ -69,7 +69,7 @@ func TestFaultListIsChecked(t *testing.T) {
 		"sim:late_usage=1:1ns":                         "1ms to",
 		"sim:cut=50%,reset=30%@5s,empty=30%":           "add up to 1.1",
 		"sim:cut=50%,reset=60%@5s+1s,empty=10%":        "add up to 1.2",
-		"sim:kill=0@9000h":                          "negative or over",
+		"sim:kill=0@9000h":                             "negative or over",
 		"sim:queue:service=1s,dist=pareto":             "dist must be one of",
 		"sim:queue:service=1s,dist=lognormal":          "cv of a lognormal",
 		"sim:queue:service=1s,dist=exponential,cv=2":   "lognormal law only",

@@ -1,7 +1,9 @@
 package sim
 
 import (
+	"bytes"
 	"encoding/json"
+	"io"
 	"net/http"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -10,35 +12,80 @@ import (
 	"tailgate/schemas"
 )
 
-// Handler returns the API:
+// generations are the routes that the engine serves, streamed or not.
+var generations = map[string]string{
+	"/v1/chat/completions": schemas.OpChat,
+	"/v1/completions":      schemas.OpCompletion,
+	"/v1/responses":        schemas.OpResponses,
+}
+
+// route answers a request:
 //
 //	POST /v1/chat/completions, /v1/completions, /v1/responses     streamed or not
 //	GET  /v1/models, /v1/models/NAME, /version, /health, /metrics
 //	POST /tokenize, /detokenize, /reset_prefix_cache
-//
-// Run must be running for completions to make progress. Give the http.Server ConnContext too.
-func (s *Server) Handler() http.Handler {
+func (s *Server) route(x *exchange) {
+	raw, fault := x.body()
+	if fault != nil {
+		x.fail(fault)
+		return
+	}
+	if op, ok := generations[x.r.URL.Path]; ok && x.r.Method == http.MethodPost {
+		s.complete(x, op, raw)
+		return
+	}
+	x.r.Body = io.NopCloser(bytes.NewReader(raw))
+	w := &buffered{header: http.Header{}, status: http.StatusOK}
+	s.side.ServeHTTP(w, x.r)
+	buf := appendHead(nil, w.status, w.media(), x.close)
+	for _, name := range []string{"Allow", "Content-Encoding", "Location"} {
+		if v := w.header.Get(name); v != "" {
+			buf = append(buf, name+": "+v+"\r\n"...)
+		}
+	}
+	if _, err := x.p.conn.Write(appendBody(buf, w.body.Bytes())); err != nil {
+		x.close = true
+	}
+}
+
+// buffered is a small answer in memory.
+type buffered struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+func (w *buffered) Header() http.Header         { return w.header }
+func (w *buffered) WriteHeader(status int)      { w.status = status }
+func (w *buffered) Write(b []byte) (int, error) { return w.body.Write(b) }
+func (w *buffered) media() string {
+	if t := w.header.Get("Content-Type"); t != "" {
+		return t
+	}
+	return "text/plain; charset=utf-8"
+}
+
+// sideRoutes is everything but the generations.
+func (s *Server) sideRoutes() http.Handler {
 	mux := http.NewServeMux()
 	methods := map[string]string{}
-	handle := func(method, path string, h http.Handler) {
+	for path := range generations {
+		methods[path] = http.MethodPost
+	}
+	handle := func(method, path string, h http.HandlerFunc) {
 		mux.Handle(method+" "+path, h)
 		methods[path] = method
 	}
-	for path, op := range map[string]string{
-		"/v1/chat/completions": schemas.OpChat, "/v1/completions": schemas.OpCompletion, "/v1/responses": schemas.OpResponses,
-	} {
-		handle("POST", path, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.complete(w, r, op) }))
-	}
-	handle("GET", "/v1/models", http.HandlerFunc(s.models))
+	handle("GET", "/v1/models", s.models)
 	mux.HandleFunc("GET /v1/models/{name...}", s.model)
-	handle("GET", "/version", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	handle("GET", "/version", func(w http.ResponseWriter, _ *http.Request) {
 		writeJSON(w, map[string]string{"version": "tailgate-sim " + version.String()})
-	}))
-	handle("GET", "/health", http.HandlerFunc(s.health))
-	handle("POST", "/tokenize", http.HandlerFunc(s.tokenize))
-	handle("POST", "/detokenize", http.HandlerFunc(s.detokenize))
-	handle("POST", "/reset_prefix_cache", http.HandlerFunc(s.resetPrefixCache))
-	handle("GET", "/metrics", promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{}))
+	})
+	handle("GET", "/health", s.health)
+	handle("POST", "/tokenize", s.tokenize)
+	handle("POST", "/detokenize", s.detokenize)
+	handle("POST", "/reset_prefix_cache", s.resetPrefixCache)
+	handle("GET", "/metrics", promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{}).ServeHTTP)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		method, known := methods[r.URL.Path]
 		if !known {
@@ -48,9 +95,6 @@ func (s *Server) Handler() http.Handler {
 		w.Header().Set("Allow", method)
 		newAPIError(http.StatusMethodNotAllowed, "BadRequestError", "", "the method must be "+method).write(w)
 	})
-	if s.opts.Truth != nil {
-		return s.stamped(mux)
-	}
 	return mux
 }
 
@@ -90,7 +134,8 @@ func (s *Server) health(w http.ResponseWriter, _ *http.Request) {
 // tokenize counts the tokens of a prompt or a conversation as completions do. The ids are those of no
 // vocabulary: equal texts have equal ids, and that is all they tell.
 func (s *Server) tokenize(w http.ResponseWriter, r *http.Request) {
-	b, fault := readBody(w, r)
+	raw, _ := io.ReadAll(r.Body) // from memory
+	b, fault := decodeJSON(r.Header, raw)
 	if fault != nil {
 		fault.write(w)
 		return
@@ -114,15 +159,10 @@ func (s *Server) tokenize(w http.ResponseWriter, r *http.Request) {
 // detokenize names a word of the vocabulary of answers for each id: the text counts as many tokens as there are
 // ids. It is not the text that gave them.
 func (s *Server) detokenize(w http.ResponseWriter, r *http.Request) {
-	raw, fault := readAll(w, r)
-	if fault != nil {
-		fault.write(w)
-		return
-	}
 	var b struct {
 		Tokens []uint32 `json:"tokens"`
 	}
-	if json.Unmarshal(raw, &b) != nil {
+	if json.NewDecoder(r.Body).Decode(&b) != nil {
 		badRequest("tokens", "tokens must be a list of token ids").write(w)
 		return
 	}

@@ -18,14 +18,16 @@ import (
 // tailgate_sim_step_lateness_seconds and tailgate_sim_write_lateness_seconds.
 //
 // One goroutine, Run's, waits for the end of a step and writes its tokens to all connections, one after the
-// other and without ever blocking. What a connection does not take, how an answer begins and how it ends is
-// written by the handler of the request.
+// other and without ever blocking. A connection that does not take its tokens at once gets a goroutine that
+// writes to it until it has caught up.
 type Server struct {
 	cfg     Config
 	opts    ServerOptions
 	log     *slog.Logger
 	zero    time.Time // when the cluster's time is 0
 	metrics *metrics
+	side    http.Handler // of all but generations
+	peers   peers
 
 	closed chan struct{}
 	once   sync.Once
@@ -68,11 +70,14 @@ func NewServer(c Config, o ServerOptions) (*Server, error) {
 		closed: make(chan struct{}), streams: map[int64]*stream{},
 	}
 	s.metrics = newMetrics(s)
+	s.side = s.sideRoutes()
 	return s, nil
 }
 
 // Run drives the engine until ctx ends, then drains: new requests get 503, those in flight are served to their
 // end, and Run returns nil. Close ends it at once. Requests wait while Run is not running; call it once.
+//
+// Serve does this and answers requests.
 func (s *Server) Run(ctx context.Context) error {
 	s.log.Info("simulated engine runs", "spec", s.cfg.String(), "note", "simulated; never a Safe QPS for real hardware")
 	ran := make(chan error)
@@ -199,24 +204,23 @@ func (s *Server) flush() {
 	s.spare = batch
 }
 
-// submit hands r to the cluster now and returns the stream of its events, or the HTTP status that refuses it.
-// A quiet stream wakes its handler at the end alone.
-func (s *Server) submit(r *request, quiet bool) (st *stream, refused int32) {
+// submit hands st's request to the cluster now, or returns the HTTP status that refuses it.
+func (s *Server) submit(st *stream) (refused int32) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.draining {
-		return nil, http.StatusServiceUnavailable
+		return http.StatusServiceUnavailable
 	}
 	now := s.advance()
+	r := st.r
 	if _, code := s.cluster.enqueue(int64(now), r); code != 0 {
-		return nil, code
+		return code
 	}
-	st = newStream(r, quiet)
 	s.streams[r.id] = st
 	if len(s.outbox) > 0 || !s.waiting || r.place == gone || s.cluster.planned(r.replica) {
 		s.nudge()
 	}
-	return st, 0
+	return 0
 }
 
 // planned tells whether the replica's next event may be another than the one that Next told.
@@ -225,8 +229,18 @@ func (c *Cluster) planned(replica int32) bool {
 	return !steps || e.pending
 }
 
-// cancel frees what st's request holds, if it has not ended.
+// cancel frees what st's request holds, if it has not ended, and stops the writing.
 func (s *Server) cancel(st *stream) {
+	st.mu.Lock()
+	if st.mode != over {
+		st.mode = over
+		st.stopSilence()
+		s.keep(st, schemas.ResultCancelled, http.StatusOK)
+		if st.news != nil {
+			st.signal()
+		}
+	}
+	st.mu.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.advance()

@@ -2,13 +2,10 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"strings"
 	"text/tabwriter"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -67,23 +64,6 @@ func (a *app) serve(ctx context.Context, config sim.Config, address string) erro
 	if err != nil {
 		return fmt.Errorf("listening on %s: %w", address, err)
 	}
-	web := &http.Server{Handler: server.Handler(), ConnContext: server.ConnContext, ReadHeaderTimeout: 10 * time.Second}
-	engine := make(chan error, 1)
-	go func() { engine <- server.Run(ctx) }()
-	go func() {
-		<-ctx.Done()
-		drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
-		defer cancel()
-		if err := web.Shutdown(drain); err != nil {
-			a.note("some requests were cut: %v", err)
-		}
-	}()
 	fmt.Fprintf(a.stdout, "listening on http://%s\n", l.Addr())
-	if err := web.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-		return fmt.Errorf("serving: %w", err)
-	}
-	if err := <-engine; err != nil && !errors.Is(err, context.Canceled) {
-		return err
-	}
-	return nil
+	return server.Serve(ctx, l)
 }
