@@ -28,7 +28,7 @@ func (s *Server) complete(x *exchange, op string, raw []byte) {
 	if b.Stream && !st.chunked {
 		st.closing = true
 	}
-	st.truth = s.newTruth(x, op, name)
+	st.truth = s.newTruth(x, op, name, r)
 	st.out = s.renderer(b, op, r, name)
 	if refused := s.submit(st); refused != 0 {
 		x.fail(refusal(refused, r, s.cfg.MaxModelLen))

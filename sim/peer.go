@@ -33,12 +33,15 @@ type peer struct {
 	limit int64 // bytes that may still be read
 	busy  atomic.Bool
 	socket
-	stamps *stampConn // nil: no truth is kept
+	stamps *stamps // nil: no truth is kept
 }
 
 func newPeer(s *Server, c net.Conn) *peer {
 	p := &peer{s: s, conn: c, src: c, socket: newSocket(c), limit: maxHeader}
-	p.stamps, _ = c.(*stampConn)
+	if s.opts.Truth != nil {
+		p.stamps = newStamps(c, s.opts.Truth.nextConn())
+		p.src = p.stamps
+	}
 	p.br = bufio.NewReaderSize(p, 4096)
 	return p
 }
@@ -65,6 +68,7 @@ func (p *peer) serve() {
 	}()
 	for {
 		p.limit = maxHeader
+		p.stamps.forget(p.br)
 		// Between requests a client may take its time.
 		if _, err := p.br.Peek(1); err != nil {
 			return

@@ -202,7 +202,7 @@ func (s *Server) render(st *stream, buf []byte) (whole, frame []byte) {
 		}
 		s.metrics.writeLateness.Observe(late.Seconds())
 		if st.truth != nil {
-			st.truth.wrote(now, n, late)
+			st.truth.wrote(s.wall(now), n, late)
 		}
 	}
 	st.sent, st.rendered, st.comment, st.wroteAt = p.tokens, p.done, false, now

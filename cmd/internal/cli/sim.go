@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"strings"
@@ -13,7 +14,7 @@ import (
 )
 
 func (a *app) simCommand() *cobra.Command {
-	var listen string
+	var listen, truth string
 	var presets bool
 	cmd := &cobra.Command{
 		Use:   "sim [SPEC]",
@@ -36,10 +37,11 @@ Exit codes: 0 stopped by a signal; 1 cannot listen; 2 wrong usage.`,
 			if err != nil {
 				return err
 			}
-			return a.serve(cmd.Context(), config, listen)
+			return a.serve(cmd.Context(), config, listen, truth)
 		},
 	}
 	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:8000", "address to listen on; port 0 takes a free one")
+	cmd.Flags().StringVar(&truth, "truth", "", "at the end write when each request was received and each token written (Parquet)")
 	cmd.Flags().BoolVar(&presets, "presets", false, "list the presets with their source and stated error")
 	return cmd
 }
@@ -53,17 +55,35 @@ func (a *app) printPresets() error {
 	return w.Flush()
 }
 
-// serve runs the simulated engine until the context ends, then lets requests in flight finish.
-func (a *app) serve(ctx context.Context, config sim.Config, address string) error {
-	server, err := sim.NewServer(config, sim.ServerOptions{Log: a.logger()})
-	if err != nil {
-		return err
-	}
-	defer server.Close()
+// serve runs the simulated engine until the context ends, then lets requests in flight finish. A second signal cuts
+// them.
+func (a *app) serve(ctx context.Context, config sim.Config, address, truth string) (err error) {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
 		return fmt.Errorf("listening on %s: %w", address, err)
 	}
+	defer l.Close()
+	o := sim.ServerOptions{Log: a.logger()}
+	if truth != "" {
+		if o.Truth, err = sim.NewTruthLog(truth); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, o.Truth.Close()) }()
+	}
+	server, err := sim.NewServer(config, o)
+	if err != nil {
+		return err
+	}
+	defer server.Close()
 	fmt.Fprintf(a.stdout, "listening on http://%s\n", l.Addr())
+	served := make(chan struct{})
+	defer close(served)
+	go func() {
+		select {
+		case <-a.abort:
+			server.Close()
+		case <-served:
+		}
+	}()
 	return server.Serve(ctx, l)
 }
