@@ -98,7 +98,7 @@ func (a *answer) role(buf []byte) []byte {
 
 // events implements renderer.
 func (a *answer) events(buf []byte, sent int32, p *progress) []byte {
-	if sent == 0 && (p.tokens > 0 || p.done) && !a.r.shape.roleFirst {
+	if sent == 0 && (p.tokens > 0 || p.done && !breaksOff(&p.end)) && !a.r.shape.roleFirst {
 		buf = a.role(buf)
 	}
 	for sent < p.tokens {

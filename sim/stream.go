@@ -220,7 +220,10 @@ func (st *stream) appendChunk(buf []byte) (whole, frame []byte) {
 	if st.comment {
 		buf = append(buf, ": keep-alive\n\n"...)
 	}
-	buf = st.out.events(buf, st.sent, &st.state)
+	// Of a reset answer not even the header was sent.
+	if st.r.fail != failReset {
+		buf = st.out.events(buf, st.sent, &st.state)
+	}
 	switch {
 	case len(buf) == start:
 		frame = buf[:0]
