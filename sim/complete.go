@@ -31,7 +31,7 @@ func (s *Server) complete(x *exchange, op string, raw []byte) {
 	st.truth = s.newTruth(x, op, name, r)
 	st.out = s.renderer(b, op, r, name)
 	if refused := s.submit(st); refused != 0 {
-		x.fail(refusal(refused, r, s.cfg.MaxModelLen))
+		x.fail(s.refusal(refused, r))
 		s.keep(st, refusalStatus(refused), refused)
 		return
 	}

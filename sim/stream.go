@@ -205,6 +205,9 @@ func (s *Server) render(st *stream, buf []byte) (whole, frame []byte) {
 			st.truth.wrote(s.wall(now), n, late)
 		}
 	}
+	if p.done && st.truth != nil {
+		st.truth.closing(s.wall(now))
+	}
 	st.sent, st.rendered, st.comment, st.wroteAt = p.tokens, p.done, false, now
 	return buf, frame
 }

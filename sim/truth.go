@@ -126,6 +126,9 @@ func (t *truth) wrote(now int64, n int32, late time.Duration) {
 	}
 }
 
+// closing notes that the end is handed to the kernel at the Unix time now.
+func (t *truth) closing(now int64) { t.row.ClosedUs = (now - t.received) / 1e3 }
+
 // keep ends the row of st, if truth is kept. It needs st.mu where others know st.
 func (s *Server) keep(st *stream, status string, code int32) {
 	t := st.truth
@@ -134,7 +137,9 @@ func (s *Server) keep(st *stream, status string, code int32) {
 	}
 	st.truth = nil
 	t.row.Status, t.row.HTTPStatus = status, code
-	t.row.ClosedUs = (s.wall(time.Since(s.zero)) - t.received) / 1e3
+	if t.row.ClosedUs == 0 {
+		t.row.ClosedUs = (s.wall(time.Since(s.zero)) - t.received) / 1e3
+	}
 	if t.row.OutputTokens > 0 {
 		us := t.late / 1e3
 		t.row.LateMaxUs = &us
