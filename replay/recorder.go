@@ -36,8 +36,9 @@ type Recorder struct {
 
 	writeSegment segmentWriter
 
-	mu      sync.Mutex // guards pending, bytes, err
+	mu      sync.Mutex // guards pending, spare, bytes, err
 	pending []schemas.Result
+	spare   []schemas.Result // room that a written segment left behind
 	bytes   int
 	err     error // the first; what comes after it is dropped
 
@@ -184,7 +185,7 @@ func (r *Recorder) flush() error {
 	defer r.disk.Unlock()
 	r.mu.Lock()
 	rows, err := r.pending, r.err
-	r.pending, r.bytes = nil, 0
+	r.pending, r.spare, r.bytes = r.spare, nil, 0
 	r.mu.Unlock()
 	if err != nil || len(rows) == 0 {
 		return err
@@ -201,5 +202,21 @@ func (r *Recorder) flush() error {
 		return r.err
 	}
 	r.segments = append(r.segments, s)
+	clear(rows)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.spare = rows[:0]
 	return nil
+}
+
+// relieve writes what is pending when it has become much more than a segment: a run in virtual time makes results
+// faster than a disk takes them, and waits for it here. It returns the first error of the disk.
+func (r *Recorder) relieve() error {
+	r.mu.Lock()
+	err, behind := r.err, r.bytes >= 2*flushBytes
+	r.mu.Unlock()
+	if err != nil || !behind {
+		return err
+	}
+	return r.flush()
 }

@@ -50,7 +50,7 @@ type virtualRun struct {
 
 // loop goes from instant to instant: first what the engine did, then what is due.
 func (r *virtualRun) loop(ctx context.Context) {
-	const checkEvery = 1 << 12 // rounds between looks at the world outside
+	const checkEvery = 1 << 10 // rounds between looks at the world outside
 	for round := 0; ; round++ {
 		if round%checkEvery == 0 && r.interrupted(ctx) {
 			r.endRest(schemas.ResultCancelled, KindAborted)
@@ -83,7 +83,7 @@ func (r *virtualRun) interrupted(ctx context.Context) bool {
 	if ctx.Err() != nil {
 		r.m.stop(stopSignal)
 	}
-	if r.rec.Err() != nil {
+	if r.rec.relieve() != nil {
 		r.m.stop(stopRecorder)
 	}
 	select {

@@ -144,6 +144,16 @@ func TestGuideIsComplete(t *testing.T) {
 			t.Errorf("the guide's row of %s is %q, not …%s…", p.Name, line, row)
 		}
 	}
+	for _, r := range sim.Routers() {
+		if !strings.Contains(guide, "| `"+r+"` |") {
+			t.Errorf("the guide lacks the router %s", r)
+		}
+	}
+	for _, spec := range []string{sim.StudySlots, strings.Replace(sim.StudyBatch, sim.DefaultPreset+",", "", 1)} {
+		if !strings.Contains(guide, "    "+spec+"\n") {
+			t.Errorf("the guide lacks the engine %s", spec)
+		}
+	}
 	for _, k := range sim.Keys() {
 		if !strings.Contains(guide, "`"+k.Name+"`") {
 			t.Errorf("the guide lacks the key %s", k.Name)

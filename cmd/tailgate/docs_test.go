@@ -45,7 +45,7 @@ func TestGuides(t *testing.T) {
 }
 
 // linkSelf makes the test binary a tailgate: TestMain looks at the name.
-func linkSelf(t *testing.T, as string) {
+func linkSelf(t testing.TB, as string) {
 	t.Helper()
 	self, err := os.Executable()
 	if err == nil {

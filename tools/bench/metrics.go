@@ -32,6 +32,8 @@ var metricRows = []metricRow{
 	{"mapping Databricks records", "ingest.BenchmarkLayout/databricks", "encoding_json", 2},
 	{"mapping Helicone records", "ingest.BenchmarkLayout/helicone", "encoding_json", 2},
 	{"mapping Cloudflare records", "ingest.BenchmarkLayout/cloudflare", "encoding_json", 2},
+	{"replaying an hour of Mooncake in virtual time", "cmd/tailgate.BenchmarkSimulated/mooncake", "real_time", 720},
+	{"replaying 80 requests/s in virtual time", "cmd/tailgate.BenchmarkSimulated/steady", "real_time", 209},
 }
 
 var metricLine = regexp.MustCompile(`^(Benchmark\S+?)(?:-\d+)?\s+\d+\s.*?([\d.]+) x_vs_(\S+)`)

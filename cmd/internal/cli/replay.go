@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,6 +30,7 @@ type replayFlags struct {
 	targets            []string
 	api, model, salt   string
 	out, gatePath      string
+	faults             []string
 	gate               *analyze.Gate
 	turns, output      string
 	maxInflight        int
@@ -51,7 +53,7 @@ func (a *app) replayCommand() *cobra.Command {
 		Use:   "replay TRACE --target URL|sim:…",
 		Short: "Send a trace on its schedule and record every request",
 		Long: `Sends each row of the trace at its scheduled time (open loop), whatever the target does, and records every
-request in RUN_DIR. --target sim: runs the simulated engine in virtual time. The key for the target is read from
+request in RUN_DIR. --target sim: runs the simulated engine in virtual time (sim:help lists its settings). The key for the target is read from
 TAILGATE_API_KEY. The first ^C stops sending and waits for answers, the second aborts; both keep what was measured.
 
 Exit codes: 0 done; 1 the target cannot be reached, or the disk failed; 2 wrong usage; 4 run invalid (our own side
@@ -63,6 +65,7 @@ was too slow, or settings contradict); 6 broken rows in the trace; 130 interrupt
 	f.addPlan(cmd)
 	fl := cmd.Flags()
 	fl.StringArrayVar(&f.targets, "target", nil, "URL of an OpenAI-compatible server (repeatable), or sim:SPEC")
+	addFaults(cmd, &f.faults)
 	fl.StringVar(&f.api, "api", "completions", "completions (token-id prompts, exact lengths) or chat")
 	fl.StringVar(&f.model, "model", "", "model name to ask for (default: the first that the target lists)")
 	fl.StringVar(&f.salt, "salt", "", "salt of the prompts (default: new for each run, so that no run warms the next)")
@@ -96,7 +99,7 @@ func (f *replayFlags) validate(cmd *cobra.Command, a *app, o replay.Options) err
 	simulated := 0
 	for _, t := range f.targets {
 		if strings.HasPrefix(t, "sim:") {
-			_, err := sim.ParseSpec(t)
+			_, err := engine(t, f.faults)
 			errs = append(errs, err)
 			simulated++
 		}
@@ -105,6 +108,8 @@ func (f *replayFlags) validate(cmd *cobra.Command, a *app, o replay.Options) err
 	switch {
 	case len(f.targets) == 0 && !f.dryRun:
 		errs = append(errs, errors.New("--target is missing"))
+	case simulated == 0 && len(f.faults) > 0:
+		errs = append(errs, errors.New("--fault needs --target sim:"))
 	case simulated > 0 && len(f.targets) > 1:
 		errs = append(errs, errors.New("sim: is a whole cluster and stands alone (sim:…,replicas=N)"))
 	}
@@ -112,6 +117,9 @@ func (f *replayFlags) validate(cmd *cobra.Command, a *app, o replay.Options) err
 }
 
 func (a *app) replay(cmd *cobra.Command, path string, f *replayFlags) error {
+	if slices.Contains(f.targets, simHelp) {
+		return sim.WriteHelp(a.stdout)
+	}
 	ctx := cmd.Context()
 	o := f.options(a)
 	if err := f.validate(cmd, a, o); err != nil {
@@ -228,7 +236,7 @@ func (f *replayFlags) target(ctx context.Context, a *app, p *planned) (sender, e
 }
 
 func (f *replayFlags) simulated(p *planned) (sender, error) {
-	config, err := sim.ParseSpec(f.targets[0])
+	config, err := engine(f.targets[0], f.faults)
 	if err != nil {
 		return nil, err
 	}
@@ -237,7 +245,7 @@ func (f *replayFlags) simulated(p *planned) (sender, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.targetDescription = map[string]any{"simulated": f.targets[0], "preset": config.Preset, "replicas": config.Replicas}
+	f.targetDescription = map[string]any{"simulated": f.targets[0], "spec": config.String(), "preset": config.Preset, "replicas": config.Replicas}
 	return func(ctx context.Context, o replay.Options, rec *replay.Recorder) (*replay.Summary, error) {
 		return replay.RunVirtual(ctx, p.plan, o, cluster, rec)
 	}, nil

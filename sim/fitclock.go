@@ -1,0 +1,512 @@
+package sim
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"sort"
+)
+
+// The fit reads the step model backwards. In every step each decoding sequence gets one token, so the first and
+// last tokens of the requests are ends of steps, and between these two a request counts the steps: its tokens
+// less one. fitClock finds for one replica the ends of steps that the requests show, and how many steps lie
+// between two of them. Then what a step computes is known: prompts, sequences, their contexts.
+
+// observed is one request on the clock; times are µs.
+type observed struct {
+	start       float64 // of the first step that computes it; NaN = not known
+	sent        float64
+	first, last float64
+
+	prompt, fresh float64 // tokens of the prompt, and of these computed
+	steps         float64 // from the first to the last token
+
+	from, on, to int // boundaries of start (-1 = none), first, last
+}
+
+// cell is the time between two neighbouring boundaries.
+type cell struct {
+	dt       float64 // ms
+	decoding float64 // sequences
+	mean     float64 // of a group: sequences in a step
+	steps    float64
+	fixed    bool    // steps is known
+	p        float64 // prompt tokens computed
+	q        float64 // token² of their attention
+	context  float64 // context tokens of a step
+	k        float64 // context tokens, summed over the steps
+	full     bool    // every step of it uses up its budget
+	front    float64 // 1 when a client saw its end alone, −1 its beginning alone
+	bad      bool    // what it computes is not known
+}
+
+type fitClock struct {
+	o      *FitOptions
+	reqs   []observed
+	bounds []float64
+	cells  []cell
+	chains []chain
+	joined []bool // by boundary: a prompt is computed across it, so its two cells belong together
+	told   []bool // by boundary: the server told when it was
+	doubt  []bool // by cell: most requests that decode in it count other steps than the clock
+}
+
+// newFitClock lays out the requests of one target.
+func newFitClock(obs []Observation, o *FitOptions) *fitClock {
+	c := &fitClock{o: o}
+	for i := range obs {
+		if !obs[i].OK {
+			continue
+		}
+		c.reqs = append(c.reqs, newObserved(&obs[i]))
+	}
+	c.markIdle(obs)
+	c.layBounds()
+	c.fillCells()
+	c.layChains()
+	return c
+}
+
+func newObserved(o *Observation) observed {
+	cached := max(0, float64(o.Cached))
+	r := observed{start: math.NaN(), sent: float64(o.Sent), first: float64(o.First), last: float64(o.Last), prompt: float64(o.Input),
+		fresh: max(1, float64(o.Input)-cached), steps: max(0, float64(o.Output-o.FirstTokens)), from: -1}
+	if o.Queue >= 0 {
+		r.start = min(float64(o.Sent+o.Queue), r.first)
+	}
+	return r
+}
+
+// markIdle takes the time of sending as the start where the server told none and nothing else was in flight.
+func (c *fitClock) markIdle(obs []Observation) {
+	type edge struct {
+		at   int64
+		open int
+	}
+	var edges []edge
+	for i := range obs {
+		if obs[i].OK {
+			edges = append(edges, edge{obs[i].Sent, 1}, edge{obs[i].Last, -1})
+		}
+	}
+	// At one time ends go first.
+	slices.SortFunc(edges, func(a, b edge) int {
+		if a.at != b.at {
+			return int(a.at - b.at)
+		}
+		return a.open - b.open
+	})
+	idle := map[int64]bool{}
+	open := 0
+	for _, e := range edges {
+		if e.open > 0 && open == 0 {
+			idle[e.at] = true
+		} else if e.open > 0 {
+			delete(idle, e.at)
+		}
+		open += e.open
+	}
+	at := 0
+	for i := range obs {
+		if !obs[i].OK {
+			continue
+		}
+		if r := &c.reqs[at]; math.IsNaN(r.start) && idle[obs[i].Sent] {
+			r.start = float64(obs[i].Sent)
+		}
+		at++
+	}
+}
+
+// stamp is a time that shows the end of a step.
+type stamp struct {
+	at   float64
+	told bool // by the server
+}
+
+// middle returns the median of what the server told, or where it told nothing, of what clients saw: they see
+// every end of a step later than it is, by what the column front is for.
+func middle(group []stamp) (at float64, told bool) {
+	var by [2][]float64
+	for _, s := range group {
+		if s.told {
+			by[1] = append(by[1], s.at)
+		} else {
+			by[0] = append(by[0], s.at)
+		}
+	}
+	if n := len(by[1]); n > 0 {
+		return by[1][n/2], true
+	}
+	return by[0][len(by[0])/2], false
+}
+
+// layBounds finds the ends of steps: times closer than a part of a step are one.
+func (c *fitClock) layBounds() {
+	var times []stamp
+	var gaps []float64
+	for i := range c.reqs {
+		r := &c.reqs[i]
+		times = append(times, stamp{r.first, false}, stamp{r.last, false})
+		if !math.IsNaN(r.start) {
+			times = append(times, stamp{r.start, true})
+		}
+		if r.steps > 0 {
+			gaps = append(gaps, (r.last-r.first)/r.steps)
+		}
+	}
+	slices.SortFunc(times, func(a, b stamp) int { return cmp.Compare(a.at, b.at) })
+	slices.Sort(gaps)
+	width := 0.0
+	if len(gaps) > 0 {
+		const part = .2 // of the shortest common step
+		width = part * gaps[len(gaps)/20]
+	}
+	for i := 0; i < len(times); {
+		j := i + 1
+		for j < len(times) && times[j].at-times[j-1].at <= width && times[j].at-times[i].at <= 2*width {
+			j++
+		}
+		at, told := middle(times[i:j])
+		c.bounds = append(c.bounds, at)
+		c.told = append(c.told, told)
+		i = j
+	}
+	nearest := func(t float64) int {
+		i := sort.SearchFloat64s(c.bounds, t)
+		if i == len(c.bounds) || i > 0 && t-c.bounds[i-1] <= c.bounds[i]-t {
+			i--
+		}
+		return i
+	}
+	for i := range c.reqs {
+		r := &c.reqs[i]
+		r.on, r.to = nearest(r.first), nearest(r.last)
+		if !math.IsNaN(r.start) {
+			r.from = nearest(r.start)
+		}
+	}
+}
+
+// fillCells puts what each request has computed into the cells.
+func (c *fitClock) fillCells() {
+	c.cells = make([]cell, max(0, len(c.bounds)-1))
+	c.joined = make([]bool, len(c.bounds))
+	for i := range c.cells {
+		x := &c.cells[i]
+		x.dt = (c.bounds[i+1] - c.bounds[i]) / 1e3
+		if c.told[i] != c.told[i+1] {
+			if x.front = 1; c.told[i+1] {
+				x.front = -1
+			}
+		}
+	}
+	decoding := make([]float64, len(c.bounds)+1)
+	for i := range c.reqs {
+		r := &c.reqs[i]
+		decoding[r.on]++
+		decoding[r.to]--
+		c.placePrompt(r)
+	}
+	sum := 0.0
+	for i := range c.cells {
+		sum += decoding[i]
+		c.cells[i].decoding = sum
+	}
+	for i := range c.cells {
+		x := &c.cells[i]
+		if x.p > 0 && (x.decoding == 0 || !c.joined[i] && !c.joined[i+1]) {
+			x.steps, x.fixed = math.Ceil(x.p/max(1, float64(c.o.MaxBatchedTokens)-x.decoding)), true
+		}
+	}
+}
+
+// placePrompt puts a prompt into the cell that ends with its first token, or, when it is computed over several,
+// joins these.
+func (c *fitClock) placePrompt(r *observed) {
+	if r.on == 0 {
+		return
+	}
+	cached := r.prompt - r.fresh
+	x := &c.cells[r.on-1]
+	x.p += r.fresh
+	x.q += (r.prompt*r.prompt - cached*cached) / 2
+	for b := r.from + 1; r.from >= 0 && b < r.on; b++ {
+		c.joined[b] = true
+	}
+	// How much of a long prompt lies in front of this cell is not known.
+	if r.from < 0 && r.fresh > float64(c.o.MaxBatchedTokens)/2 {
+		for i := r.on - 1; i >= 0 && c.bounds[i+1] > r.sent; i-- {
+			c.cells[i].bad = true
+		}
+	}
+}
+
+// guessSteps spreads each request's steps over its cells: first evenly, then so that the counts of all requests
+// agree as well as they can.
+func (c *fitClock) guessSteps() {
+	rate := make([]float64, len(c.cells))
+	c.average(rate, func(r *observed, time, fixed, _ float64) (float64, bool) {
+		return (r.steps - fixed) / time, time > 0 && r.steps > fixed
+	})
+	c.setSteps(rate)
+	c.reconcile(rate, 20)
+	for i := range c.cells {
+		if x := &c.cells[i]; !x.fixed && x.decoding > 0 {
+			x.steps = max(1, math.Round(x.steps))
+		}
+	}
+}
+
+// reconcile makes the steps of the cells that are not fixed agree with what the requests count, by iterative
+// proportional fitting from the given rates.
+func (c *fitClock) reconcile(rate []float64, rounds int) {
+	factor := make([]float64, len(c.cells))
+	for range rounds {
+		clear(factor)
+		c.average(factor, func(r *observed, time, fixed, steps float64) (float64, bool) {
+			return math.Log((r.steps - fixed) / steps), time > 0 && steps > 0 && r.steps > fixed
+		})
+		for i := range rate {
+			rate[i] *= math.Exp(factor[i])
+		}
+		c.setSteps(rate)
+	}
+}
+
+// fillUnknown counts the steps of the cells that no equation tells from the requests that decode in them.
+func (c *fitClock) fillUnknown() {
+	rate := make([]float64, len(c.cells))
+	any := false
+	for i := range c.cells {
+		x := &c.cells[i]
+		x.fixed = !x.bad
+		any = any || x.bad
+		if x.dt > 0 {
+			rate[i] = x.steps / x.dt
+		}
+	}
+	if any {
+		c.reconcile(rate, 5)
+	}
+}
+
+// setSteps sets the steps of the cells that are not fixed.
+func (c *fitClock) setSteps(rate []float64) {
+	for i := range c.cells {
+		if x := &c.cells[i]; !x.fixed {
+			x.steps = rate[i] * x.dt
+		}
+	}
+}
+
+// average sets out to the mean of a figure over the requests that decode in each cell. The figure is made of the
+// time and the steps of a request's cells that are not fixed, and the steps of those that are.
+func (c *fitClock) average(out []float64, figure func(r *observed, time, fixed, steps float64) (float64, bool)) {
+	n := len(c.cells)
+	time, fixed, steps := make([]float64, n+1), make([]float64, n+1), make([]float64, n+1)
+	for i := range c.cells {
+		x := &c.cells[i]
+		time[i+1], fixed[i+1], steps[i+1] = time[i], fixed[i], steps[i]
+		if x.fixed {
+			fixed[i+1] += x.steps
+		} else {
+			time[i+1] += x.dt
+			steps[i+1] += x.steps
+		}
+	}
+	sum, count := make([]float64, n+1), make([]float64, n+1)
+	for i := range c.reqs {
+		r := &c.reqs[i]
+		if r.to <= r.on {
+			continue
+		}
+		v, ok := figure(r, time[r.to]-time[r.on], fixed[r.to]-fixed[r.on], steps[r.to]-steps[r.on])
+		if !ok {
+			continue
+		}
+		sum[r.on] += v
+		sum[r.to] -= v
+		count[r.on]++
+		count[r.to]--
+	}
+	total, requests := 0.0, 0.0
+	for i := range out {
+		total += sum[i]
+		if requests += count[i]; requests > .5 {
+			out[i] = total / requests
+		}
+	}
+}
+
+// countContexts sets k: at its j-th decoding step a request has its prompt and j − 1 tokens in KV.
+func (c *fitClock) countContexts() {
+	at := c.stepsUntil()
+	base := make([]float64, len(c.bounds)+1)
+	for i := range c.reqs {
+		r := &c.reqs[i]
+		v := r.prompt - at[r.on] - .5
+		base[r.on] += v
+		base[r.to] -= v
+	}
+	sum := 0.0
+	for i := range c.cells {
+		sum += base[i]
+		x := &c.cells[i]
+		x.context = sum + x.decoding*(at[i]+at[i+1])/2
+		x.k = x.steps * x.context
+	}
+}
+
+// stepsUntil returns the steps in front of each boundary.
+func (c *fitClock) stepsUntil() []float64 {
+	at := make([]float64, len(c.bounds))
+	for i := range c.cells {
+		at[i+1] = at[i] + c.cells[i].steps
+	}
+	return at
+}
+
+// span of cells that belong together: the prompts of each are computed within it.
+type group struct{ from, to int }
+
+// groups lists the spans in which something is computed and known: each cell is one, a short chain is one whole.
+func (c *fitClock) groups() []group {
+	var all []group
+	chain := 0
+	for i := 0; i < len(c.cells); {
+		g := group{i, i + 1}
+		for chain < len(c.chains) && c.chains[chain].to <= i {
+			chain++
+		}
+		if chain < len(c.chains) && c.chains[chain].from == i && !c.chains[chain].split {
+			g = c.chains[chain].group
+		}
+		if c.usable(g) {
+			all = append(all, g)
+		}
+		i = g.to
+	}
+	return all
+}
+
+func (c *fitClock) usable(g group) bool {
+	work := false
+	for i := g.from; i < g.to; i++ {
+		x := &c.cells[i]
+		if x.bad {
+			return false
+		}
+		work = work || x.decoding > 0 || x.p > 0
+	}
+	return work
+}
+
+// sum returns what a group computes: k and decoding over its steps.
+func (c *fitClock) sum(g group) (s cell) {
+	s.full = g.to == g.from+1 && c.cells[g.from].full
+	for i := g.from; i < g.to; i++ {
+		x := &c.cells[i]
+		s.dt += x.dt
+		s.steps += x.steps
+		s.p += x.p
+		s.q += x.q
+		s.k += x.k
+		s.front += x.front
+		s.decoding += x.decoding * x.steps
+		s.context += x.context * x.dt
+		s.mean += x.decoding * x.dt
+	}
+	s.context /= s.dt
+	s.mean /= s.dt
+	if s.steps > 0 {
+		s.mean = s.decoding / s.steps
+	}
+	return s
+}
+
+// recount takes the steps of each group from its length under the coefficients, and tells whether any changed.
+func (c *fitClock) recount(m *stepModel, groups []group) (changed bool) {
+	for _, g := range groups {
+		x := c.sum(g)
+		pre := c.prefillSteps(&x)
+		each := m.a + m.c*x.mean + m.d*x.context + m.f*m.touched(x.mean)
+		rest := x.dt - m.b*x.p - m.e*x.q - m.front*x.front
+		if full := &c.cells[g.from]; g.to == g.from+1 && full.full {
+			// Its prompt tokens are as many as its steps have room for.
+			each += m.b*c.room(full) + m.f*(m.touched(float64(c.o.MaxBatchedTokens))-m.touched(x.mean))
+			rest += m.b * x.p
+			pre = 1
+		} else if pre > 0 {
+			rest -= pre * m.f * (m.touched(x.mean+x.p/pre) - m.touched(x.mean))
+		}
+		// Two sights of one end of a step have no step between them.
+		n := max(0, pre, math.Round(rest/each))
+		if math.Abs(n-x.steps) < .5 {
+			continue
+		}
+		changed = true
+		for i := g.from; i < g.to; i++ {
+			c.cells[i].steps = n * c.cells[i].dt / x.dt
+		}
+	}
+	return changed
+}
+
+// prefillSteps is how many steps of a group compute prompts.
+func (c *fitClock) prefillSteps(x *cell) float64 {
+	if x.p == 0 {
+		return 0
+	}
+	if x.full {
+		return x.steps
+	}
+	return max(1, math.Ceil(x.p/max(1, float64(c.o.MaxBatchedTokens)-x.mean)))
+}
+
+// agreeing returns how many requests there are whose steps can be counted, and for how many the clock counts the
+// same as their tokens, and within 2 %. Where most of a cell's requests do not agree, the cell is in doubt.
+func (c *fitClock) agreeing() (n, near, of int) {
+	at := c.stepsUntil()
+	all, wrong := make([]int, len(c.bounds)+1), make([]int, len(c.bounds)+1)
+	for i := range c.reqs {
+		r := &c.reqs[i]
+		if r.steps == 0 {
+			continue
+		}
+		of++
+		all[r.on]++
+		all[r.to]--
+		miss := math.Abs(at[r.to] - at[r.on] - r.steps)
+		if miss < .5+.02*r.steps {
+			near++
+		}
+		if miss < .5 {
+			n++
+			continue
+		}
+		wrong[r.on]++
+		wrong[r.to]--
+	}
+	if c.doubt == nil {
+		c.doubt = make([]bool, len(c.cells))
+	}
+	requests, bad := 0, 0
+	for i := range c.cells {
+		requests += all[i]
+		bad += wrong[i]
+		// Where hardly any request agrees, doubt would leave nothing.
+		c.doubt[i] = 2*bad > requests && 2*n > of
+	}
+	return n, near, of
+}
+
+// doubtful tells whether a cell of the group is in doubt.
+func (c *fitClock) doubtful(g group) bool {
+	for i := g.from; i < g.to && c.doubt != nil; i++ {
+		if c.doubt[i] {
+			return true
+		}
+	}
+	return false
+}
