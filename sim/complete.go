@@ -22,6 +22,9 @@ func (s *Server) complete(x *exchange, op string, raw []byte) {
 		return
 	}
 	r.session = sessionOfRequest(b, x.r.Header)
+	// What is needed of the body has been copied.
+	b.Prompt, b.Messages, b.Input, b.Tools = nil, nil, nil, nil
+	x.release()
 	st := &stream{
 		r: r, p: x.p, quiet: !b.Stream, chunked: b.Stream && x.r.ProtoAtLeast(1, 1), closing: x.close, ended: make(chan struct{}, 1),
 	}

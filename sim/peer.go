@@ -149,6 +149,7 @@ type exchange struct {
 	expects bool // the client waits for 100 Continue
 	close   bool // the connection ends behind the answer
 	read    bool // the body was read to its end
+	buf     *bytes.Buffer
 }
 
 // fail answers with an error. A body that was not read ends the connection.
@@ -167,7 +168,8 @@ func (x *exchange) body() ([]byte, *apiError) {
 			return nil, badRequest("", "the connection broke off")
 		}
 	}
-	buf := bytes.NewBuffer(make([]byte, 0, max(bytes.MinRead, x.r.ContentLength+bytes.MinRead)))
+	buf := x.p.s.buffer()
+	buf.Grow(int(max(bytes.MinRead, x.r.ContentLength+bytes.MinRead)))
 	x.p.conn.SetReadDeadline(time.Now().Add(bodyTimeout))
 	_, err := buf.ReadFrom(io.LimitReader(x.r.Body, maxBody+1))
 	x.p.conn.SetReadDeadline(time.Time{})
@@ -177,8 +179,26 @@ func (x *exchange) body() ([]byte, *apiError) {
 	case buf.Len() > maxBody:
 		return nil, tooLarge()
 	}
-	x.read = true
+	x.read, x.buf = true, buf
 	return buf.Bytes(), nil
+}
+
+// release gives the body back, which nobody may look at any more.
+func (x *exchange) release() {
+	const most = 64 << 10 // bytes that are kept for another request
+	if x.buf != nil && x.buf.Cap() <= most {
+		x.p.s.buffers.Put(x.buf)
+	}
+	x.buf = nil
+}
+
+// buffer returns an empty buffer.
+func (s *Server) buffer() *bytes.Buffer {
+	if b, ok := s.buffers.Get().(*bytes.Buffer); ok {
+		b.Reset()
+		return b
+	}
+	return new(bytes.Buffer)
 }
 
 // appendHead appends a status line and the headers that every answer has; the caller ends them.

@@ -28,6 +28,7 @@ type Server struct {
 	metrics *metrics
 	side    http.Handler // of all but generations
 	peers   peers
+	buffers sync.Pool // of bodies
 
 	closed chan struct{}
 	once   sync.Once
