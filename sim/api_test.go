@@ -176,6 +176,8 @@ func TestMetricsUseVLLMNames(t *testing.T) {
 			"prefix_cache_queries_total": "34", "prefix_cache_hits_total": "16", "prompt_tokens_total": "34", "generation_tokens_total": "10",
 			"time_to_first_token_seconds_count": "2", "inter_token_latency_seconds_count": "8",
 			"e2e_request_latency_seconds_count": "2", "request_queue_time_seconds_count": "2",
+			"request_prefill_time_seconds_count": "2", "request_decode_time_seconds_count": "2", "request_inference_time_seconds_count": "2",
+			"request_time_per_output_token_seconds_count": "2", "request_prompt_tokens_sum": "34", "request_generation_tokens_sum": "10",
 		} {
 			if got := b.metric("vllm:" + name + `{engine="0",model_name="llama-3.1-8b"}`); got != want {
 				t.Errorf("%s = %s, want %s", name, got, want)
