@@ -26,6 +26,8 @@ const (
 	OutputNatural = "natural"
 	// OutputPinned asks for exactly the length of the trace, with the end-of-sequence token masked.
 	OutputPinned = "pinned"
+	// OutputForced dictates the tokens of the answer, as many as the trace has.
+	OutputForced = "forced_tokens"
 )
 
 // DefaultDrain is how long a real run waits for answers after the last send.
@@ -45,6 +47,8 @@ type Options struct {
 	// Turns is TurnsTimestamp (also "") or TurnsThink. In both, the turns after a failed one are sent all the
 	// same and counted in Summary.AfterFailedTurn.
 	Turns string
+	// History is HistoryTrace (also "") or HistoryLive.
+	History string
 	// Drain is how long to wait for answers after the last send; what is unfinished then ends as timeout.
 	// 0 = DefaultDrain in real time, no limit in virtual time.
 	Drain time.Duration
@@ -56,7 +60,7 @@ type Options struct {
 	Abort <-chan struct{}
 	// Logger, nil = discard. No prompt text is ever logged.
 	Logger *slog.Logger
-	// Output is OutputNatural (also "") or OutputPinned; it is recorded here, the transport acts on it.
+	// Output is OutputNatural (also ""), OutputPinned or OutputForced; it is recorded here, the transport acts on it.
 	Output string
 	// Seed is recorded in the log of the run; a replay itself draws nothing.
 	Seed uint64
@@ -91,10 +95,17 @@ func (o *Options) Validate() error {
 	default:
 		check(true, "turns: %q is not timestamp or think", o.Turns)
 	}
-	switch o.Output {
-	case "", OutputNatural, OutputPinned:
+	switch o.History {
+	case "", HistoryTrace:
+	case HistoryLive:
+		check(o.Turns != TurnsThink, "history=live needs turns=think: a turn holds the answer to the one before it")
 	default:
-		check(true, "output: %q is not natural or pinned", o.Output)
+		check(true, "history: %q is not trace or live", o.History)
+	}
+	switch o.Output {
+	case "", OutputNatural, OutputPinned, OutputForced:
+	default:
+		check(true, "output: %q is not natural, pinned or forced_tokens", o.Output)
 	}
 	return fault.Mark(errors.Join(errs...), fault.Usage, "")
 }
