@@ -52,15 +52,17 @@ func readTranscript(t *testing.T, path string) []recorded {
 // play feeds a transcript with its own stamps.
 func play(packets []recorded) replay.Outcome {
 	o := replay.NewOutcome()
-	s := newStream(&o)
-	reset := false
+	s := newStream(&o, APICompletions, nil)
+	broken := ""
 	for _, p := range packets {
-		reset = reset || p.End == "reset"
+		if p.End == "reset" {
+			broken = replay.KindReset
+		}
 		if len(p.data) > 0 && !s.feed(p.data, p.at()) {
 			break
 		}
 	}
-	s.finish(reset)
+	s.finish(broken)
 	return o
 }
 
