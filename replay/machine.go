@@ -36,6 +36,7 @@ const (
 	stopFailFast = "fail_fast"
 	stopAbort    = "abort"
 	stopRecorder = "recorder"
+	stopAbortIf  = "abort_if"
 )
 
 // machine decides what is sent when. It is pure: no clock, no goroutine, no I/O.

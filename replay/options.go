@@ -67,6 +67,10 @@ type Options struct {
 	Drain time.Duration
 	// FailFast is asked after each result; true stops sending. Calls do not overlap. nil = never.
 	FailFast func(*schemas.Result) bool
+	// AbortIf stops sending in a real run when a rule has held for its time; what is in flight is waited for.
+	AbortIf []AbortRule
+	// Gauge tells a metric of the target, by its canonical name, for AbortIf; false = not known now. nil = none is.
+	Gauge func(metric string) (float64, bool)
 	// OnProgress is called once a second of a real run, from one goroutine. nil = no.
 	OnProgress func(Progress)
 	// Abort, once closed, ends the requests in flight (status cancelled) and the run. nil = never.

@@ -220,7 +220,7 @@ func (r *realRun) awaitAbort(over <-chan struct{}) {
 func (r *realRun) watch(over <-chan struct{}) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
-	warned := false
+	warned, rules, before := false, newAbortWatch(r.opts.AbortIf), Progress{}
 	for {
 		select {
 		case <-over:
@@ -233,6 +233,12 @@ func (r *realRun) watch(over <-chan struct{}) {
 			r.step(event{kind: evStop, reason: stopRecorder})
 		}
 		p := r.progress()
+		p.SentRate = float64(p.Sent-before.Sent) / max(p.Elapsed-before.Elapsed, time.Millisecond).Seconds()
+		before = p
+		if rule := rules.look(p.Elapsed, p.OK, p.Failed, r.gauge(&p)); rule != "" {
+			r.opts.logger().Warn("stopping to protect the target", "abort_if", rule)
+			r.abortedBy(rule)
+		}
 		if limit := r.opts.lagLimit(); p.LagP99 > limit && !warned {
 			warned = true
 			r.opts.logger().Warn("the schedule is not kept: this run will be invalid", "lag_p99", p.LagP99, "limit", limit)
@@ -240,6 +246,32 @@ func (r *realRun) watch(over <-chan struct{}) {
 		if r.opts.OnProgress != nil {
 			r.opts.OnProgress(p)
 		}
+	}
+}
+
+// abortedBy stops sending for a rule of abort_if.
+func (r *realRun) abortedBy(rule string) {
+	r.book.Lock()
+	r.sum.AbortedBy = rule
+	r.book.Unlock()
+	r.step(event{kind: evStop, reason: stopAbortIf})
+}
+
+// gauge tells the client's own gauges, and the target's where there is telemetry.
+func (r *realRun) gauge(p *Progress) func(string) (float64, bool) {
+	return func(metric string) (float64, bool) {
+		switch metric {
+		case "in_flight":
+			return float64(p.InFlight), true
+		case "backlog":
+			return float64(p.Waiting), true
+		case "sent_rate":
+			return p.SentRate, true
+		}
+		if r.opts.Gauge == nil {
+			return 0, false
+		}
+		return r.opts.Gauge(metric)
 	}
 }
 

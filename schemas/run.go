@@ -59,9 +59,10 @@ type RunFacts struct {
 	MemoryMaxBytes int64 `json:"memory_max_bytes"` // largest resident size of the process
 	// BacklogMax is the most requests that were due and waited for the cap at once.
 	BacklogMax    int64  `json:"backlog_max"`
-	OutputMode    string `json:"output_mode"`       // natural | pinned | forced_tokens
-	Stopped       string `json:"stopped,omitempty"` // duration | count | signal | fail_fast | abort
-	UnknownOutput int64  `json:"unknown_output"`    // rows that were sent with the class median
+	OutputMode    string `json:"output_mode"`          // natural | pinned | forced_tokens
+	Stopped       string `json:"stopped,omitempty"`    // duration | count | signal | fail_fast | abort | abort_if | recorder
+	AbortedBy     string `json:"aborted_by,omitempty"` // the rule of abort_if that stopped the run
+	UnknownOutput int64  `json:"unknown_output"`       // rows that were sent with the class median
 }
 
 // BurstSpan is a declared burst, since the schedule's zero.
