@@ -39,6 +39,7 @@ const (
 	KindNoFinish       = "no_finish"        // ended without finish_reason or [DONE]
 	KindNoToken        = "no_token"         // complete, but without any token
 	KindBadRequest     = "bad_request_body" // the request could not be built
+	KindSessionEnded   = "session_ended"    // not sent, since an earlier turn of its session failed
 	KindOther          = "other"
 )
 

@@ -22,8 +22,43 @@ type Plan struct {
 	BlockSize int
 	// Warmup: rows scheduled before it have the phase warmup. 0 = no warm-up.
 	Warmup time.Duration
+	// Cooldown: rows scheduled in this last part of the length have the phase drain: they keep the load up under
+	// those before them and count in success, not in tails. 0 = none.
+	Cooldown time.Duration
+	// Bursts are declared: rows scheduled in one of them have the phase burst. They are judged like measured ones.
+	Bursts []Span
 	// Length of the schedule; 0 = up to the last stamp.
 	Length time.Duration
+
+	// lengths are the medians of the whole plan, where this one is a shard of it.
+	lengths *medians
+}
+
+// Span is a part of the schedule: From ≤ t < To.
+type Span struct{ From, To time.Duration }
+
+// Phase is the phase of a request that is scheduled at the instant at.
+func (p *Plan) Phase(at time.Duration) string {
+	switch {
+	case at < p.Warmup:
+		return schemas.PhaseWarmup
+	case p.Cooldown > 0 && at >= p.length()-p.Cooldown:
+		return schemas.PhaseDrain
+	}
+	for _, b := range p.Bursts {
+		if b.From <= at && at < b.To {
+			return schemas.PhaseBurst
+		}
+	}
+	return schemas.PhaseMeasure
+}
+
+func (p *Plan) burstSpans() []schemas.BurstSpan {
+	var out []schemas.BurstSpan
+	for _, b := range p.Bursts {
+		out = append(out, schemas.BurstSpan{FromUs: b.From.Microseconds(), ToUs: b.To.Microseconds()})
+	}
+	return out
 }
 
 // Validate reports every fault of the plan: rows out of order or before zero, negative lengths, row numbers used
@@ -31,8 +66,13 @@ type Plan struct {
 func (p *Plan) Validate() error {
 	var errs []error
 	bad := func(format string, a ...any) { errs = append(errs, fmt.Errorf(format, a...)) }
-	if p.Warmup < 0 || p.Length < 0 || p.BlockSize < 0 {
-		bad("plan: warmup, length and block size must not be negative")
+	if p.Warmup < 0 || p.Cooldown < 0 || p.Length < 0 || p.BlockSize < 0 {
+		bad("plan: warmup, cooldown, length and block size must not be negative")
+	}
+	for _, b := range p.Bursts {
+		if b.From < 0 || b.From >= b.To {
+			bad("plan: a burst from %v to %v holds nothing", b.From, b.To)
+		}
 	}
 	const limit = 20 // a broken trace repeats one fault on every row
 	seen := make(map[int64]struct{}, len(p.Rows))
@@ -96,6 +136,9 @@ type medians struct {
 
 // medianLengths takes the nearest-rank median of each class. It returns nil where no row needs one.
 func (p *Plan) medianLengths() *medians {
+	if p.lengths != nil {
+		return p.lengths
+	}
 	needed := slices.ContainsFunc(p.Rows, func(r schemas.TraceRow) bool { return r.OutputTokens == nil })
 	if !needed {
 		return nil

@@ -15,7 +15,8 @@ type Progress struct {
 	Elapsed      time.Duration
 	Rows         int64 // of the plan
 	Sent         int64
-	Waiting      int64 // due, held back by the cap on requests in flight
+	SentRate     float64 // sends a second since the look before
+	Waiting      int64   // due, held back by the cap on requests in flight
 	InFlight     int64
 	OK, Failed   int64
 	OutputTokens int64 // of the results so far

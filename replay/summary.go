@@ -52,6 +52,7 @@ func newRun(p *Plan, o *Options, rec *Recorder) (*run, error) {
 		sum: Summary{
 			RunFacts: schemas.RunFacts{
 				DurationUs: p.length().Microseconds(), WarmupUs: p.Warmup.Microseconds(),
+				CooldownUs: p.Cooldown.Microseconds(), Bursts: p.burstSpans(),
 				Invalid: []string{}, OutputMode: o.outputMode(),
 			},
 			Counts: map[string]int64{}, ErrorKinds: map[string]int64{}, Targets: map[string]int64{},
@@ -77,10 +78,7 @@ func (r *run) call(s send) *Call {
 	}
 	c := &Call{
 		ID: int64(s.row), Index: s.row, Row: row, Scheduled: s.scheduled,
-		Phase: schemas.PhaseMeasure, Outcome: NewOutcome(),
-	}
-	if s.scheduled < r.plan.Warmup {
-		c.Phase = schemas.PhaseWarmup
+		Phase: r.plan.Phase(s.scheduled), Outcome: NewOutcome(),
 	}
 	if r.history != nil {
 		r.history.prepare(c)
@@ -93,7 +91,7 @@ func (r *run) finish(c *Call, result *schemas.Result) (stop bool) {
 	s := &r.sum
 	s.Scheduled++
 	s.Counts[result.Status]++
-	r.measured = r.measured || result.Phase == schemas.PhaseMeasure
+	r.measured = r.measured || result.Phase == schemas.PhaseMeasure || result.Phase == schemas.PhaseBurst
 	if result.ErrorKind != nil {
 		s.ErrorKinds[*result.ErrorKind]++
 	}
@@ -121,6 +119,9 @@ func (r *run) close() *Summary {
 	r.m.unsent(func(s send) {
 		c := r.call(s)
 		c.Outcome.Status = schemas.ResultNotSent
+		if r.m.isDropped(s.row) {
+			c.Outcome.ErrorKind = KindSessionEnded
+		}
 		result := newResult(r.plan.RunID, c)
 		r.finish(c, &result)
 	})
@@ -128,12 +129,12 @@ func (r *run) close() *Summary {
 	s.Stopped = r.m.stopped
 	s.Unscheduled = int64(len(r.plan.Rows)) - s.Scheduled
 	s.AfterFailedTurn = r.afterFailedTurn()
-	s.MaxInflightReached = r.m.capReached
+	s.MaxInflightReached, s.BacklogMax = r.m.capReached, int64(r.m.maxBacklog)
 	if r.m.capReached {
 		r.invalid("the cap of %d requests in flight was reached: sends waited for it", r.opts.MaxInflight)
 	}
 	if s.Scheduled > 0 && !r.measured {
-		r.invalid("the warm-up of %v covers every request: nothing was measured", r.plan.Warmup)
+		r.invalid("warm-up (%v) and cool-down (%v) cover every request: nothing was measured", r.plan.Warmup, r.plan.Cooldown)
 	}
 	if n := s.ErrorKinds[KindDescriptors]; n > 0 {
 		r.invalid("file descriptors ran out for %d requests: raise the limit (ulimit -n)", n)

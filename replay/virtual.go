@@ -160,7 +160,7 @@ func (r *virtualRun) end(c *Call) {
 		r.m.stop(stopFailFast)
 	}
 	r.calls[c.Index] = nil
-	r.ended = append(r.ended, event{kind: evEnded, row: c.Index, at: c.Outcome.Closed})
+	r.ended = append(r.ended, event{kind: evEnded, row: c.Index, at: c.Outcome.Closed, failed: c.Outcome.Status != schemas.ResultOK})
 }
 
 // endRest ends every request in flight, and sending.

@@ -116,7 +116,7 @@ func StringColumns(table string) map[string]StringRule {
 	case TableResults:
 		return map[string]StringRule{
 			"run_id": run, "tenant": tenant, "class": class, "session": session, "model": model,
-			"phase": {Enum: []string{PhaseWarmup, PhaseMeasure}}, "status": {Enum: resultStatus}, "error_kind": {Pattern: `[a-z_]{1,40}`},
+			"phase": {Enum: []string{PhaseWarmup, PhaseMeasure, PhaseBurst, PhaseDrain}}, "status": {Enum: resultStatus}, "error_kind": {Pattern: `[a-z_]{1,40}`},
 			"target": operator,
 		}
 	case TableRuns:
