@@ -21,9 +21,13 @@ import (
 )
 
 func TestTransport(t *testing.T) {
-	for _, api := range []string{openai.APICompletions, openai.APIChat} {
+	for _, api := range []string{openai.APICompletions, openai.APIChat, openai.APIResponses, openai.APIGenerate} {
+		format := transporttest.Chunks
+		if api == openai.APIResponses {
+			format = transporttest.Responses
+		}
 		t.Run(api, func(t *testing.T) {
-			transporttest.Run(t, func(t *testing.T, targets []string, dial transporttest.Dial) replay.Transport {
+			transporttest.Run(t, format, func(t *testing.T, targets []string, dial transporttest.Dial) replay.Transport {
 				return client(t, openai.Options{Targets: targets, API: api, DialContext: dial})
 			})
 		})
