@@ -25,6 +25,7 @@ type Client struct {
 	opts    Options
 	targets []*target
 	http    *http.Transport
+	lanes   lanes // of https targets that may speak HTTP/2
 	header  http.Header
 	perRow  []Header // headers with places
 	writer  *writer
@@ -50,17 +51,19 @@ func New(o Options) (*Client, error) {
 	if dial == nil {
 		dial = newNames().dial
 	}
-	var err error
-	c.http, err = newHTTP(&o, func(ctx context.Context, network, addr string) (net.Conn, error) {
+	counted := func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := dial(ctx, network, addr)
 		if err == nil {
 			c.connected(addr)
 		}
 		return conn, err
-	})
+	}
+	config, err := o.TLS.config()
 	if err != nil {
 		return nil, err
 	}
+	c.http = newHTTP(&o, config, counted)
+	c.lanes.make = func() *http.Transport { return newHTTP(&o, config.Clone(), counted) }
 	if o.TLS.Insecure {
 		c.log.Warn("certificates are not checked: anyone between here and the target can read and answer the requests")
 	}
@@ -104,6 +107,7 @@ func (c *Client) Send(ctx context.Context, call *replay.Call, done func(*replay.
 // Close implements replay.Transport.
 func (c *Client) Close() error {
 	c.http.CloseIdleConnections()
+	c.lanes.close()
 	return nil
 }
 
@@ -118,8 +122,14 @@ func (c *Client) exchange(ctx context.Context, t *target, call *replay.Call) {
 		defer cancel()
 	}
 	req := c.request(t, call).WithContext(ctx)
+	rt := c.http
+	if t.base.Scheme == "https" && !c.opts.HTTP1 {
+		lane := c.lanes.take()
+		defer c.lanes.leave(lane)
+		rt = lane.rt
+	}
 	o.Sent = call.Now()
-	resp, err := c.http.RoundTrip(req)
+	resp, err := rt.RoundTrip(req)
 	if err != nil {
 		fail(ctx, o, err)
 		o.Closed = call.Now()
@@ -192,7 +202,7 @@ func (c *Client) request(t *target, call *replay.Call) *http.Request {
 	if host := header.Get("Host"); host != "" {
 		req.Host = host
 	}
-	if t.proto.Load() < 2 {
+	if t.base.Scheme == "http" || c.opts.HTTP1 || t.proto.Load() == 1 {
 		// net/http needs this when an idle connection turns out to be closed before a byte was written. It is
 		// no retry: the target has seen nothing. Over HTTP/2 it would retry what a GOAWAY refused, after a pause.
 		req.GetBody = func() (io.ReadCloser, error) { return build(), nil }

@@ -71,7 +71,7 @@ func classify(err error) (status, kind string) {
 		return status, replay.KindUnreachable
 	case isTLS(err):
 		return status, replay.KindTLS
-	case strings.Contains(err.Error(), "server sent GOAWAY"):
+	case strings.Contains(err.Error(), "GOAWAY"):
 		return status, replay.KindGoAway
 	case isBadHTTP(err):
 		return status, replay.KindBadHTTP

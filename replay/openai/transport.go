@@ -56,12 +56,8 @@ func (t *TLS) config() (*tls.Config, error) {
 	return c, nil
 }
 
-// newHTTP makes the transport of net/http that a client uses.
-func newHTTP(o *Options, dial func(context.Context, string, string) (net.Conn, error)) (*http.Transport, error) {
-	config, err := o.TLS.config()
-	if err != nil {
-		return nil, err
-	}
+// newHTTP makes a transport of net/http.
+func newHTTP(o *Options, config *tls.Config, dial func(context.Context, string, string) (net.Conn, error)) *http.Transport {
 	idle, perHost := o.IdleTimeout, o.MaxIdlePerHost
 	if idle == 0 {
 		idle = defaultIdle
@@ -69,8 +65,7 @@ func newHTTP(o *Options, dial func(context.Context, string, string) (net.Conn, e
 	if perHost == 0 {
 		perHost = 1 << 30 // net/http reads 0 as two
 	}
-	// Without TLS there is no ALPN and nothing but HTTP/1.1. A connection of HTTP/2 takes as many requests as its
-	// server allows; the next ones get a further connection (no StrictMaxConcurrentRequests).
+	// Without TLS there is no ALPN and nothing but HTTP/1.1.
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
 	protocols.SetHTTP2(!o.HTTP1)
@@ -84,7 +79,7 @@ func newHTTP(o *Options, dial func(context.Context, string, string) (net.Conn, e
 		// Any proxy of the environment would be measured with the target: none is used.
 		Proxy:     nil,
 		Protocols: &protocols,
-	}, nil
+	}
 }
 
 // names resolves every host name once, so that no request waits for a resolver and none is sent elsewhere in the
