@@ -26,9 +26,9 @@ func maxMemory() int64 {
 		return 0
 	}
 	if runtime.GOOS == "darwin" {
-		return int64(u.Maxrss)
+		return int64(u.Maxrss) //nolint:unconvert // 32 bits on some systems
 	}
-	return int64(u.Maxrss) * 1024
+	return int64(u.Maxrss) * 1024 //nolint:unconvert // as above
 }
 
 // openDescriptors counts the open file descriptors of this process; 0 where the system does not list them.

@@ -26,21 +26,27 @@ import (
 // replayFlags are the flags of `tailgate replay`.
 type replayFlags struct {
 	planFlags
-	targets            []string
+	clusterFlags
+	shardFlags
 	api, model, salt   string
 	out, gatePath      string
 	gate               *analyze.Gate
 	turns, output      string
+	failedTurn         string
 	maxInflight        int
-	concurrency        int
+	concurrency        concurrencyFlag
 	duration, drain    time.Duration
 	timeout            time.Duration
 	count              int64
 	labels             labelsFlag
 	dryRun, asJSON     bool
+	failFast           bool
 	waitReady          time.Duration
 	settings           map[string]any // effective flags, for the manifest
 	targetDescription  map[string]any
+	contradicted       []string // labels that the target denies
+	offset             *schemas.ClockOffset
+	broken             string // the rule of the gate that stopped the run
 	virtual            bool
 	startedAt, endedAt time.Time
 }
@@ -61,8 +67,9 @@ was too slow, or settings contradict); 6 broken rows in the trace; 130 interrupt
 		RunE: func(cmd *cobra.Command, args []string) error { return a.replay(cmd, args[0], &f) },
 	}
 	f.addPlan(cmd)
+	f.clusterFlags.add(cmd)
+	f.shardFlags.add(cmd)
 	fl := cmd.Flags()
-	fl.StringArrayVar(&f.targets, "target", nil, "URL of an OpenAI-compatible server (repeatable), or sim:SPEC")
 	fl.StringVar(&f.api, "api", "completions", "completions (token-id prompts, exact lengths) or chat")
 	fl.StringVar(&f.model, "model", "", "model name to ask for (default: the first that the target lists)")
 	fl.StringVar(&f.salt, "salt", "", "salt of the prompts (default: new for each run, so that no run warms the next)")
@@ -70,7 +77,8 @@ was too slow, or settings contradict); 6 broken rows in the trace; 130 interrupt
 	fl.StringVar(&f.turns, "turns", replay.TurnsTimestamp, "timestamp: every turn at its stamp; think: after the turn before has ended")
 	fl.StringVar(&f.output, "output-length", replay.OutputNatural, "natural: the trace's length is a cap; pinned: exactly the trace's length")
 	fl.IntVar(&f.maxInflight, "max-inflight", 0, "cap on requests in flight; reaching it makes the run invalid (0 = none)")
-	fl.IntVar(&f.concurrency, "concurrency", 0, "closed loop with this many slots; timestamps are ignored (0 = open loop)")
+	fl.Var(&f.concurrency, "concurrency", "closed loop with this many slots, or steps such as 4:2m,8:2m; timestamps are ignored")
+	fl.StringVar(&f.failedTurn, "failed-turn", replay.FailedTurnSkip, "skip: the turns behind a failed one are sent all the same; end: the session ends")
 	fl.DurationVar(&f.duration, "duration", 0, "send nothing at or after this (0 = the whole plan)")
 	fl.Int64Var(&f.count, "count", 0, "stop after this many sends (0 = no limit)")
 	fl.DurationVar(&f.drain, "drain", 0, "how long to wait for answers after the last send (default 10m)")
@@ -78,23 +86,25 @@ was too slow, or settings contradict); 6 broken rows in the trace; 130 interrupt
 	fl.Var(&f.labels, "label", "key=value to keep with the run (repeatable): model, engine, gpu, gpu_count, parallelism …")
 	fl.DurationVar(&f.waitReady, "wait-ready", 0, "wait this long for the target to answer before the first send")
 	fl.StringVar(&f.gatePath, "gate", "", "gate file: judge the run at its end, as analyze would")
+	fl.BoolVar(&f.failFast, "fail-fast", false, "with --gate: stop sending once a rule is broken whatever the rest of the run does")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "print the plan and send nothing")
 	fl.BoolVar(&f.asJSON, "json", false, "print one JSON object")
 	return cmd
 }
 
 func (f *replayFlags) options(a *app) replay.Options {
-	return replay.Options{MaxInflight: f.maxInflight, Concurrency: f.concurrency, Duration: f.duration, Count: f.count,
-		Turns: f.turns, Drain: f.drain, Output: f.output, Seed: f.tf.seed, Abort: a.abort, Logger: a.logger()}
+	return replay.Options{MaxInflight: f.maxInflight, Steps: f.concurrency, Duration: f.duration, Count: f.count,
+		Turns: f.turns, FailedTurn: f.failedTurn, StartAt: f.zero, AbortIf: f.AbortIf, Drain: f.drain, Output: f.output, Seed: f.tf.seed, Abort: a.abort, Logger: a.logger()}
 }
 
 // validate reports every fault of the flags at once.
-func (f *replayFlags) validate(cmd *cobra.Command, a *app, o replay.Options) error {
+func (f *replayFlags) validate(cmd *cobra.Command, a *app) error {
 	var gateFault error
 	f.gate, gateFault = a.loadGate(f.gatePath)
-	errs := []error{f.validatePlan(cmd), o.Validate(), gateFault}
+	o := f.options(a)
+	errs := []error{f.validatePlan(cmd), o.Validate(), gateFault, f.readCluster(a)}
 	simulated := 0
-	for _, t := range f.targets {
+	for _, t := range f.URLs {
 		if strings.HasPrefix(t, "sim:") {
 			_, err := sim.ParseSpec(t)
 			errs = append(errs, err)
@@ -102,10 +112,18 @@ func (f *replayFlags) validate(cmd *cobra.Command, a *app, o replay.Options) err
 		}
 	}
 	f.virtual = simulated > 0
+	for k, v := range f.Labels { // a flag wins over the file
+		if _, given := f.labels[k]; !given {
+			errs = append(errs, f.labels.Set(k+"="+v))
+		}
+	}
+	errs = append(errs, f.shardFlags.validate(f.virtual))
 	switch {
-	case len(f.targets) == 0 && !f.dryRun:
+	case f.failFast && f.gatePath == "":
+		errs = append(errs, errors.New("--fail-fast needs --gate"))
+	case len(f.URLs) == 0 && f.file == "" && !f.dryRun:
 		errs = append(errs, errors.New("--target is missing"))
-	case simulated > 0 && len(f.targets) > 1:
+	case simulated > 0 && len(f.URLs) > 1:
 		errs = append(errs, errors.New("sim: is a whole cluster and stands alone (sim:…,replicas=N)"))
 	}
 	return allFaults(errs...)
@@ -113,22 +131,27 @@ func (f *replayFlags) validate(cmd *cobra.Command, a *app, o replay.Options) err
 
 func (a *app) replay(cmd *cobra.Command, path string, f *replayFlags) error {
 	ctx := cmd.Context()
-	o := f.options(a)
-	if err := f.validate(cmd, a, o); err != nil {
+	if err := f.validate(cmd, a); err != nil {
 		return err
 	}
 	p, err := f.make(ctx, a, path)
 	if err != nil {
 		return err
 	}
+	if err := f.checkRate(p.stamps(), len(f.concurrency) > 0); err != nil {
+		return err
+	}
+	p.plan = p.plan.Shard(f.part)
+	o := f.options(a)
 	if f.dryRun {
-		return a.printPlan(p.summary(f.output), f.asJSON)
+		return f.dry(ctx, a, p)
 	}
 	f.settings = settings(cmd)
 	p.plan.RunID = f.runID(p)
 	if f.out == "" {
 		f.out = filepath.Join("runs", p.plan.RunID)
 	}
+	f.out = f.shardFolder(f.out)
 	if _, err := schemas.ReadManifest(f.out); err == nil {
 		return usage(fmt.Errorf("%s holds a finished run", f.out), "give another folder with --out")
 	}
@@ -149,6 +172,18 @@ func (a *app) record(ctx context.Context, f *replayFlags, p *planned, o replay.O
 	}
 	line := a.progress()
 	o.TTFTLimit = f.gate.TTFTLimit()
+	if f.failFast {
+		watch := analyze.NewFailFast(f.gate, p.plan.Rows, func(r *schemas.TraceRow) string {
+			return p.plan.Phase(time.Duration(r.ScheduledUs) * time.Microsecond)
+		})
+		o.FailFast = func(r *schemas.Result) bool {
+			broken := watch.Add(r)
+			if broken != "" && f.broken == "" {
+				f.broken = broken
+			}
+			return broken != ""
+		}
+	}
 	o.OnProgress = func(s replay.Progress) { line.show(replayProgress(s)) }
 	f.startedAt = now()
 	summary, err := send(ctx, o, rec)
@@ -157,6 +192,12 @@ func (a *app) record(ctx context.Context, f *replayFlags, p *planned, o replay.O
 	if err != nil {
 		return err
 	}
+	if f.broken != "" {
+		a.note("stopped: %s", f.broken)
+	}
+	summary.Invalid = append(summary.Invalid, f.contradicted...)
+	f.facts(&summary.RunFacts)
+	summary.Clock = f.offset
 	files, err := rec.Finish()
 	if err != nil {
 		return err
@@ -167,8 +208,14 @@ func (a *app) record(ctx context.Context, f *replayFlags, p *planned, o replay.O
 	if err := a.reportRun(f); err != nil {
 		return err
 	}
-	if ctx.Err() != nil {
+	switch {
+	case ctx.Err() != nil:
 		a.code = exitInterrupted
+	case summary.AbortedBy != "":
+		a.note("stopped to protect the target: %s", summary.AbortedBy)
+		if a.code == exitOK || a.code == exitInconclusive {
+			a.code = exitFailure
+		}
 	}
 	return nil
 }
@@ -221,6 +268,15 @@ func (f *replayFlags) target(ctx context.Context, a *app, p *planned) (sender, e
 			return nil, err
 		}
 	}
+	f.contradicted = contradictions(f.labels, f.targetDescription)
+	f.offset = f.clock(ctx, client)
+	did, err := f.reset(ctx, client)
+	if err != nil {
+		return nil, err
+	}
+	if did != nil {
+		f.targetDescription["reset_cache"] = did
+	}
 	return func(ctx context.Context, o replay.Options, rec *replay.Recorder) (*replay.Summary, error) {
 		defer client.Close()
 		return replay.RunReal(ctx, p.plan, o, client, rec)
@@ -228,7 +284,7 @@ func (f *replayFlags) target(ctx context.Context, a *app, p *planned) (sender, e
 }
 
 func (f *replayFlags) simulated(p *planned) (sender, error) {
-	config, err := sim.ParseSpec(f.targets[0])
+	config, err := sim.ParseSpec(f.URLs[0])
 	if err != nil {
 		return nil, err
 	}
@@ -237,7 +293,7 @@ func (f *replayFlags) simulated(p *planned) (sender, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.targetDescription = map[string]any{"simulated": f.targets[0], "preset": config.Preset, "replicas": config.Replicas}
+	f.targetDescription = map[string]any{"simulated": f.URLs[0], "preset": config.Preset, "replicas": config.Replicas}
 	return func(ctx context.Context, o replay.Options, rec *replay.Recorder) (*replay.Summary, error) {
 		return replay.RunVirtual(ctx, p.plan, o, cluster, rec)
 	}, nil
@@ -249,7 +305,7 @@ func (f *replayFlags) client(a *app, p *planned) (*openai.Client, error) {
 		salt = p.plan.RunID
 	}
 	key, _ := a.getenv("TAILGATE_API_KEY")
-	return openai.New(openai.Options{Targets: f.targets, API: f.api, Model: f.model, APIKey: key, Output: f.output,
+	return openai.New(openai.Options{Targets: f.URLs, API: f.api, Model: f.model, APIKey: key, Output: f.output,
 		RunID: p.plan.RunID, Prompts: &replay.Prompts{BlockSize: p.plan.BlockSize, Seed: f.tf.seed, Salt: salt}, Timeout: f.timeout, Logger: a.logger()})
 }
 
@@ -278,16 +334,22 @@ func (f *replayFlags) manifest(p *planned, s *replay.Summary, files []schemas.Fi
 		m.StartedAt = time.Unix(0, 0).UTC()
 		m.EndedAt = m.StartedAt.Add(s.Elapsed)
 	}
+	if !f.zero.IsZero() {
+		m.StartedAt = f.zero // the same in all shards: one clock
+	}
 	return m
 }
 
 // runID names a run: by its content in virtual time, by its start in real time.
 func (f *replayFlags) runID(p *planned) string {
-	content, _ := json.Marshal(map[string]any{"settings": f.settings, "trace": p.source.Meta.SHA256, "targets": f.targets})
+	content, _ := json.Marshal(map[string]any{"settings": withoutShard(f.settings), "trace": p.source.Meta.SHA256, "targets": f.URLs})
 	sum := sha256.Sum256(content)
 	id := hex.EncodeToString(sum[:6])
 	if f.virtual {
 		return "sim-" + id
+	}
+	if !f.zero.IsZero() {
+		return f.zero.Format("20060102T150405Z") + "-" + id // the same in all shards
 	}
 	return now().Format("20060102T150405Z") + "-" + id
 }
@@ -304,14 +366,6 @@ func settings(cmd *cobra.Command) map[string]any {
 		}
 	})
 	return out
-}
-
-func (a *app) printPlan(s planSummary, asJSON bool) error {
-	if asJSON {
-		return a.printJSON(s)
-	}
-	s.writeText(a)
-	return nil
 }
 
 // makeDir makes a folder for outputs.
