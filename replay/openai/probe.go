@@ -31,23 +31,9 @@ var ErrNotReady = errors.New("target not ready")
 // how lengths are kept. What a target does not know is absent. A target that cannot be reached or wants a key is
 // an error.
 func (c *Client) Probe(ctx context.Context) (map[string]any, error) {
-	out := map[string]any{}
-	about := make([]*described, len(c.targets))
-	var list []any
-	for i, t := range c.targets {
-		d, err := c.describe(ctx, t)
-		if err != nil {
-			return nil, err
-		}
-		about[i] = d
-		list = append(list, d.facts)
-	}
-	out["targets"] = list
-	if len(about[0].models) > 0 {
-		out["model"] = about[0].models[0]
-		if c.writer.model == "" {
-			c.writer.model = about[0].models[0]
-		}
+	about, out, err := c.describeAll(ctx)
+	if err != nil {
+		return nil, err
 	}
 	c.adopt(about)
 	facts, err := c.preparePrompts(ctx, about)
@@ -61,6 +47,34 @@ func (c *Client) Probe(ctx context.Context) (map[string]any, error) {
 		out["prompts"] = facts
 	}
 	return out, nil
+}
+
+// Describe asks every target what it is, as Probe does, and sends nothing else.
+func (c *Client) Describe(ctx context.Context) (map[string]any, error) {
+	_, out, err := c.describeAll(ctx)
+	return out, err
+}
+
+func (c *Client) describeAll(ctx context.Context) ([]*described, map[string]any, error) {
+	out := map[string]any{}
+	about := make([]*described, len(c.targets))
+	var list []any
+	for i, t := range c.targets {
+		d, err := c.describe(ctx, t)
+		if err != nil {
+			return nil, nil, err
+		}
+		about[i] = d
+		list = append(list, d.facts)
+	}
+	out["targets"] = list
+	if len(about[0].models) > 0 {
+		out["model"] = about[0].models[0]
+		if c.writer.model == "" {
+			c.writer.model = about[0].models[0]
+		}
+	}
+	return about, out, nil
 }
 
 // described is what a target says of itself.
