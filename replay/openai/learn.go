@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"tailgate/internal/fault"
 	"tailgate/replay"
 	"tailgate/schemas"
 )
@@ -117,6 +118,10 @@ func (l *learner) run(ctx context.Context) error {
 		refused := l.writer.fields & namedIn(t.message)
 		if refused == 0 && (t.status == http.StatusBadRequest || t.status == http.StatusUnprocessableEntity) {
 			refused = l.writer.fields & (fieldPerEvent | fieldTokenIDs) // what is only nice to have
+		}
+		if t.status == http.StatusNotFound || t.status == http.StatusMethodNotAllowed {
+			return fault.Mark(fmt.Errorf("asking %s: it has no /%s for this model (HTTP %d)", l.about.target.name, l.client.opts.route(), t.status),
+				fault.Failure, "see --api, --path and --model")
 		}
 		if refused == 0 {
 			l.note(fmt.Sprintf("the target refuses requests of the run's kind: HTTP %d", t.status))
