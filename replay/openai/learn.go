@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -33,8 +34,7 @@ const (
 // learnAll tries the fields on every target whose engine is known, and keeps those that all of them take.
 func (c *Client) learnAll(ctx context.Context, about []*described) error {
 	if c.opts.NoLearn || c.opts.Template != nil {
-		c.settle()
-		return nil
+		return c.settle()
 	}
 	common, tried := c.writer.fields, false
 	salted := c.opts.wanted()&fieldSalt != 0 && !c.writer.overridden("cache_salt")
@@ -64,15 +64,19 @@ func (c *Client) learnAll(ctx context.Context, about []*described) error {
 		c.writer.salt, c.opts.Prompts.Salt = c.opts.Prompts.Salt, ""
 		c.writer.fields |= fieldSalt
 	}
-	c.settle()
-	return nil
+	return c.settle()
 }
 
-// settle drops a field that tells no more than another one.
-func (c *Client) settle() {
+// settle drops a field that tells no more than another one, and misses one that the run cannot do without.
+func (c *Client) settle() error {
+	if c.needsIDs() && c.writer.fields&fieldTokenIDs == 0 && c.writer.template == nil {
+		return fault.Mark(errors.New("live history on completions needs the token ids of answers, which the target does not return"),
+			fault.Failure, "take --api chat, or --history trace")
+	}
 	if c.writer.fields&fieldPerEvent != 0 && !c.needsIDs() {
 		c.writer.fields &^= fieldTokenIDs
 	}
+	return nil
 }
 
 // needsIDs tells that turns are built from the token ids of answers.

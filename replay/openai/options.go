@@ -30,9 +30,9 @@ const (
 
 // Values of Options.Strategy: how several targets share the requests.
 const (
-	RoundRobin    = "round_robin"
-	LeastInFlight = "least_in_flight" // ties go round
-	Sticky        = "sticky"          // a session stays with its target; rows without one go round
+	RoundRobin    = replay.StrategyRoundRobin
+	LeastInFlight = replay.StrategyLeastInFlight // ties go round
+	Sticky        = replay.StrategySticky        // a session stays with its target; rows without one go round
 )
 
 // defaultIdle is below the 5 s after which uvicorn, under most engines, closes an idle connection: a request
