@@ -175,3 +175,61 @@ func TestSharedPrefixesHitTheCache(t *testing.T) {
 		})
 	}
 }
+
+// With live history a turn is what was said in this run, in as many tokens as the trace has, and hits the cache with
+// everything that was said before.
+func TestLiveHistoryKeepsLengthsAndHits(t *testing.T) {
+	dir := t.TempDir()
+	exe := filepath.Join(dir, "tailgate")
+	linkSelf(t, exe)
+	var trace strings.Builder
+	lengths := []int32{64, 128, 208}
+	ids := []int{}
+	for turn, length := range lengths {
+		for len(ids) < int(length)/16 {
+			ids = append(ids, len(ids))
+		}
+		row, err := json.Marshal(map[string]any{
+			"timestamp": 300 * turn, "input_length": length, "output_length": 8, "hash_ids": ids, "session_id": "s_1",
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&trace, "%s\n", row)
+	}
+	path, out := filepath.Join(dir, "trace.jsonl"), filepath.Join(dir, "run")
+	if err := os.WriteFile(path, []byte(trace.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	url := startSim(t, exe)
+	cmd := exec.Command(exe, "replay", path, "--target", url, "--api", "chat", "--turns", "think", "--history", "live", "--block-size", "16", "--out", out, "--quiet")
+	var failed *exec.ExitError
+	if text, err := cmd.CombinedOutput(); err != nil && (!errors.As(err, &failed) || failed.ExitCode() != 4) {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	rows, _, err := parquetio.ReadFile[schemas.Result](filepath.Join(out, "results.parquet"))
+	if err != nil || len(rows) != len(lengths) {
+		t.Fatalf("%d rows, %v", len(rows), err)
+	}
+	for i := range rows {
+		r := &rows[i]
+		// The simulator's template adds 25 bytes for an exchange, which is no whole number of its tokens.
+		if r.Status != schemas.ResultOK || r.InputTokens == nil || *r.InputTokens < lengths[i]-1 || *r.InputTokens > lengths[i]+1 {
+			t.Fatalf("turn %d: %s, %v input tokens, want %d", i, r.Status, value(r.InputTokens), lengths[i])
+		}
+		if i == 0 {
+			continue
+		}
+		// All of the turn before and its answer, but for the last block and the template's closing words.
+		if least := lengths[i-1] + 8 - 2*16; r.CachedTokens == nil || *r.CachedTokens < least {
+			t.Errorf("turn %d: %v cached tokens, want at least %d", i, value(r.CachedTokens), least)
+		}
+	}
+}
+
+func value(n *int32) any {
+	if n == nil {
+		return "no"
+	}
+	return *n
+}
