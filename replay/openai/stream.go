@@ -86,7 +86,7 @@ func (s *stream) event(name, data []byte) bool {
 		s.keep.add(data, false)
 	}
 	switch {
-	case c.choices && !(c.repeat && s.deltas):
+	case c.choices && (!c.repeat || !s.deltas):
 		s.deltas = s.deltas || !c.repeat
 		s.choices(&c)
 	case c.last && s.out.Events == 0 && (c.output || c.reasoning):
