@@ -84,6 +84,9 @@ func (r *realRun) startDispatcher() (<-chan struct{}, error) {
 		if err == nil {
 			r.w, r.zero = w, r.start()
 			defer w.close()
+			if o := r.opts.OnStart; o != nil {
+				o(r.zero)
+			}
 		}
 		ready <- err
 		if err == nil {

@@ -19,6 +19,7 @@ import (
 	"tailgate/internal/version"
 	"tailgate/replay"
 	"tailgate/replay/openai"
+	"tailgate/replay/telemetry"
 	"tailgate/schemas"
 	"tailgate/sim"
 )
@@ -28,6 +29,7 @@ type replayFlags struct {
 	planFlags
 	clusterFlags
 	shardFlags
+	telemetryFlags
 	api, model, salt   string
 	out, gatePath      string
 	gate               *analyze.Gate
@@ -46,7 +48,8 @@ type replayFlags struct {
 	targetDescription  map[string]any
 	contradicted       []string // labels that the target denies
 	offset             *schemas.ClockOffset
-	broken             string // the rule of the gate that stopped the run
+	cluster            *sim.Cluster // in virtual time
+	broken             string       // the rule of the gate that stopped the run
 	virtual            bool
 	startedAt, endedAt time.Time
 }
@@ -69,6 +72,7 @@ was too slow, or settings contradict); 6 broken rows in the trace; 130 interrupt
 	f.addPlan(cmd)
 	f.clusterFlags.add(cmd)
 	f.shardFlags.add(cmd)
+	f.telemetryFlags.add(cmd)
 	fl := cmd.Flags()
 	fl.StringVar(&f.api, "api", "completions", "completions (token-id prompts, exact lengths) or chat")
 	fl.StringVar(&f.model, "model", "", "model name to ask for (default: the first that the target lists)")
@@ -94,7 +98,7 @@ was too slow, or settings contradict); 6 broken rows in the trace; 130 interrupt
 
 func (f *replayFlags) options(a *app) replay.Options {
 	return replay.Options{MaxInflight: f.maxInflight, Steps: f.concurrency, Duration: f.duration, Count: f.count,
-		Turns: f.turns, FailedTurn: f.failedTurn, StartAt: f.zero, AbortIf: f.AbortIf, Drain: f.drain, Output: f.output, Seed: f.tf.seed, Abort: a.abort, Logger: a.logger()}
+		Turns: f.turns, FailedTurn: f.failedTurn, StartAt: f.startTime, AbortIf: f.AbortIf, Drain: f.drain, Output: f.output, Seed: f.tf.seed, Abort: a.abort, Logger: a.logger()}
 }
 
 // validate reports every fault of the flags at once.
@@ -185,6 +189,11 @@ func (a *app) record(ctx context.Context, f *replayFlags, p *planned, o replay.O
 		}
 	}
 	o.OnProgress = func(s replay.Progress) { line.show(replayProgress(s)) }
+	if f.virtual {
+		f.recordVirtual(&o, f.cluster, f.out, p.plan.RunID, footer)
+	} else {
+		f.record(&o, f.out, p.plan.RunID, footer)
+	}
 	f.startedAt = now()
 	summary, err := send(ctx, o, rec)
 	line.end()
@@ -201,6 +210,15 @@ func (a *app) record(ctx context.Context, f *replayFlags, p *planned, o replay.O
 	files, err := rec.Finish()
 	if err != nil {
 		return err
+	}
+	tables, seen, err := f.finish()
+	if err != nil {
+		return err
+	}
+	files = append(files, tables...)
+	if seen != nil {
+		f.targetDescription["telemetry"] = seen
+		summary.Invalid = append(summary.Invalid, telemetry.Doubts(seen)...)
 	}
 	if err := f.manifest(p, summary, files).Write(f.out); err != nil {
 		return err
@@ -270,6 +288,9 @@ func (f *replayFlags) target(ctx context.Context, a *app, p *planned) (sender, e
 	}
 	f.contradicted = contradictions(f.labels, f.targetDescription)
 	f.offset = f.clock(ctx, client)
+	if err := f.watchTargets(ctx, a, &f.clusterFlags, f.targetDescription); err != nil {
+		return nil, err
+	}
 	did, err := f.reset(ctx, client)
 	if err != nil {
 		return nil, err
@@ -293,6 +314,7 @@ func (f *replayFlags) simulated(p *planned) (sender, error) {
 	if err != nil {
 		return nil, err
 	}
+	f.cluster = cluster
 	f.targetDescription = map[string]any{"simulated": f.URLs[0], "preset": config.Preset, "replicas": config.Replicas}
 	return func(ctx context.Context, o replay.Options, rec *replay.Recorder) (*replay.Summary, error) {
 		return replay.RunVirtual(ctx, p.plan, o, cluster, rec)
@@ -334,8 +356,8 @@ func (f *replayFlags) manifest(p *planned, s *replay.Summary, files []schemas.Fi
 		m.StartedAt = time.Unix(0, 0).UTC()
 		m.EndedAt = m.StartedAt.Add(s.Elapsed)
 	}
-	if !f.zero.IsZero() {
-		m.StartedAt = f.zero // the same in all shards: one clock
+	if !f.startTime.IsZero() {
+		m.StartedAt = f.startTime // the same in all shards: one clock
 	}
 	return m
 }
@@ -348,8 +370,8 @@ func (f *replayFlags) runID(p *planned) string {
 	if f.virtual {
 		return "sim-" + id
 	}
-	if !f.zero.IsZero() {
-		return f.zero.Format("20060102T150405Z") + "-" + id // the same in all shards
+	if !f.startTime.IsZero() {
+		return f.startTime.Format("20060102T150405Z") + "-" + id // the same in all shards
 	}
 	return now().Format("20060102T150405Z") + "-" + id
 }
