@@ -223,7 +223,8 @@ func (r *realRun) awaitAbort(over <-chan struct{}) {
 func (r *realRun) watch(over <-chan struct{}) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
-	warned, rules, before := false, newAbortWatch(r.opts.AbortIf), Progress{}
+	warned, rules := false, newAbortWatch(r.opts.AbortIf)
+	speed := &pace{plan: r.plan, closed: len(r.opts.steps()) > 0}
 	for {
 		select {
 		case <-over:
@@ -236,8 +237,7 @@ func (r *realRun) watch(over <-chan struct{}) {
 			r.step(event{kind: evStop, reason: stopRecorder})
 		}
 		p := r.progress()
-		p.SentRate = float64(p.Sent-before.Sent) / max(p.Elapsed-before.Elapsed, time.Millisecond).Seconds()
-		before = p
+		speed.look(&p)
 		if rule := rules.look(p.Elapsed, p.OK, p.Failed, r.gauge(&p)); rule != "" {
 			r.opts.logger().Warn("stopping to protect the target", "abort_if", rule)
 			r.abortedBy(rule)

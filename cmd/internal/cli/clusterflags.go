@@ -64,12 +64,13 @@ func (f *clusterFlags) readCluster(a *app) error {
 // checkRate holds the plan against what the cluster may be offered; a closed loop, whose rate is not known before,
 // gets a rule that stops it.
 func (f *clusterFlags) checkRate(rows []time.Duration, closed bool) error {
-	const over = 10 * time.Second
+	const over = replay.PaceWindow
 	if f.MaxRate == 0 {
 		return nil
 	}
 	if closed {
-		rule, err := replay.ParseAbortRule(fmt.Sprintf("sent_rate > %.6f for %s", f.MaxRate, over))
+		// The rate of a running replay is itself a mean over this time.
+		rule, err := replay.ParseAbortRule(fmt.Sprintf("sent_rate > %.6f for 1s", f.MaxRate))
 		f.AbortIf = append(f.AbortIf, rule)
 		return err
 	}

@@ -43,6 +43,7 @@ type replayFlags struct {
 	labels             labelsFlag
 	dryRun, asJSON     bool
 	failFast           bool
+	metricsAddr        string
 	waitReady          time.Duration
 	settings           map[string]any // effective flags, for the manifest
 	targetDescription  map[string]any
@@ -91,6 +92,7 @@ was too slow, or settings contradict); 6 broken rows in the trace; 130 interrupt
 	fl.DurationVar(&f.waitReady, "wait-ready", 0, "wait this long for the target to answer before the first send")
 	fl.StringVar(&f.gatePath, "gate", "", "gate file: judge the run at its end, as analyze would")
 	fl.BoolVar(&f.failFast, "fail-fast", false, "with --gate: stop sending once a rule is broken whatever the rest of the run does")
+	fl.StringVar(&f.metricsAddr, "metrics-addr", "", "address such as 127.0.0.1:9090 on which a running replay shows its state to Prometheus")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "print the plan and send nothing")
 	fl.BoolVar(&f.asJSON, "json", false, "print one JSON object")
 	return cmd
@@ -188,7 +190,18 @@ func (a *app) record(ctx context.Context, f *replayFlags, p *planned, o replay.O
 			return broken != ""
 		}
 	}
-	o.OnProgress = func(s replay.Progress) { line.show(replayProgress(s)) }
+	serving, stop := context.WithCancel(ctx)
+	defer stop()
+	metrics, err := a.serveReplayMetrics(serving, f.metricsAddr)
+	if err != nil {
+		return err
+	}
+	o.OnProgress = func(s replay.Progress) {
+		line.show(replayProgress(s))
+		if metrics != nil {
+			metrics.show(s)
+		}
+	}
 	if f.virtual {
 		f.recordVirtual(&o, f.cluster, f.out, p.plan.RunID, footer)
 	} else {
