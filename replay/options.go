@@ -26,6 +26,8 @@ const (
 	OutputNatural = "natural"
 	// OutputPinned asks for exactly the length of the trace, with the end-of-sequence token masked.
 	OutputPinned = "pinned"
+	// OutputForced dictates the tokens of the answer, as many as the trace has.
+	OutputForced = "forced_tokens"
 )
 
 // Values of Options.FailedTurn: what becomes of the turns behind a failed one of their session.
@@ -56,6 +58,8 @@ type Options struct {
 	Count int64
 	// Turns is TurnsTimestamp (also "") or TurnsThink.
 	Turns string
+	// History is HistoryTrace (also "") or HistoryLive.
+	History string
 	// FailedTurn is FailedTurnSkip (also "") or FailedTurnEnd. Turns that are sent after a failed one are counted
 	// in Summary.AfterFailedTurn.
 	FailedTurn string
@@ -81,7 +85,7 @@ type Options struct {
 	Abort <-chan struct{}
 	// Logger, nil = discard. No prompt text is ever logged.
 	Logger *slog.Logger
-	// Output is OutputNatural (also "") or OutputPinned; it is recorded here, the transport acts on it.
+	// Output is OutputNatural (also ""), OutputPinned or OutputForced; it is recorded here, the transport acts on it.
 	Output string
 	// Seed is recorded in the log of the run; a replay itself draws nothing.
 	Seed uint64
@@ -123,10 +127,17 @@ func (o *Options) Validate() error {
 	default:
 		check(true, "failed turn: %q is not skip or end", o.FailedTurn)
 	}
-	switch o.Output {
-	case "", OutputNatural, OutputPinned:
+	switch o.History {
+	case "", HistoryTrace:
+	case HistoryLive:
+		check(o.Turns != TurnsThink, "history=live needs turns=think: a turn holds the answer to the one before it")
 	default:
-		check(true, "output: %q is not natural or pinned", o.Output)
+		check(true, "history: %q is not trace or live", o.History)
+	}
+	switch o.Output {
+	case "", OutputNatural, OutputPinned, OutputForced:
+	default:
+		check(true, "output: %q is not natural, pinned or forced_tokens", o.Output)
 	}
 	return fault.Mark(errors.Join(errs...), fault.Usage, "")
 }

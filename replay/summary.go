@@ -31,6 +31,7 @@ type run struct {
 	m       *machine
 	rec     *Recorder
 	medians *medians
+	history *history // nil = HistoryTrace
 	failed  []bool
 	// measured tells that a result lies behind the warm-up.
 	measured bool
@@ -57,6 +58,9 @@ func newRun(p *Plan, o *Options, rec *Recorder) (*run, error) {
 			Counts: map[string]int64{}, ErrorKinds: map[string]int64{}, Targets: map[string]int64{},
 		},
 	}
+	if o.History == HistoryLive {
+		r.history = newHistory(p)
+	}
 	return r, nil
 }
 
@@ -75,6 +79,9 @@ func (r *run) call(s send) *Call {
 	c := &Call{
 		ID: int64(s.row), Index: s.row, Row: row, Scheduled: s.scheduled,
 		Phase: r.plan.Phase(s.scheduled), Outcome: NewOutcome(),
+	}
+	if r.history != nil {
+		r.history.prepare(c)
 	}
 	return c
 }
@@ -98,6 +105,9 @@ func (r *run) finish(c *Call, result *schemas.Result) (stop bool) {
 		if r.plan.Rows[c.Index].OutputTokens == nil {
 			s.UnknownOutput++
 		}
+	}
+	if r.history != nil {
+		r.history.keep(c)
 	}
 	r.failed[c.Index] = result.Status != schemas.ResultOK
 	r.rec.Add(*result)

@@ -30,7 +30,7 @@ type replayFlags struct {
 	clusterFlags
 	shardFlags
 	telemetryFlags
-	api, model, salt   string
+	requestFlags
 	out, gatePath      string
 	gate               *analyze.Gate
 	turns, output      string
@@ -38,7 +38,6 @@ type replayFlags struct {
 	maxInflight        int
 	concurrency        concurrencyFlag
 	duration, drain    time.Duration
-	timeout            time.Duration
 	count              int64
 	labels             labelsFlag
 	dryRun, asJSON     bool
@@ -74,20 +73,17 @@ was too slow, or settings contradict); 6 broken rows in the trace; 130 interrupt
 	f.clusterFlags.add(cmd)
 	f.shardFlags.add(cmd)
 	f.telemetryFlags.add(cmd)
+	f.requestFlags.add(cmd)
 	fl := cmd.Flags()
-	fl.StringVar(&f.api, "api", "completions", "completions (token-id prompts, exact lengths) or chat")
-	fl.StringVar(&f.model, "model", "", "model name to ask for (default: the first that the target lists)")
-	fl.StringVar(&f.salt, "salt", "", "salt of the prompts (default: new for each run, so that no run warms the next)")
 	fl.StringVarP(&f.out, "out", "o", "", "folder for the results (default: runs/<run id>)")
 	fl.StringVar(&f.turns, "turns", replay.TurnsTimestamp, "timestamp: every turn at its stamp; think: after the turn before has ended")
-	fl.StringVar(&f.output, "output-length", replay.OutputNatural, "natural: the trace's length is a cap; pinned: exactly the trace's length")
+	fl.StringVar(&f.output, "output-length", replay.OutputNatural, "natural: the trace's length is a cap; pinned: exactly the trace's length; forced_tokens: the answer is dictated (--api generate)")
 	fl.IntVar(&f.maxInflight, "max-inflight", 0, "cap on requests in flight; reaching it makes the run invalid (0 = none)")
 	fl.Var(&f.concurrency, "concurrency", "closed loop with this many slots, or steps such as 4:2m,8:2m; timestamps are ignored")
 	fl.StringVar(&f.failedTurn, "failed-turn", replay.FailedTurnSkip, "skip: the turns behind a failed one are sent all the same; end: the session ends")
 	fl.DurationVar(&f.duration, "duration", 0, "send nothing at or after this (0 = the whole plan)")
 	fl.Int64Var(&f.count, "count", 0, "stop after this many sends (0 = no limit)")
 	fl.DurationVar(&f.drain, "drain", 0, "how long to wait for answers after the last send (default 10m)")
-	fl.DurationVar(&f.timeout, "timeout", 0, "end a request that takes longer than this (0 = never)")
 	fl.Var(&f.labels, "label", "key=value to keep with the run (repeatable): model, engine, gpu, gpu_count, parallelism …")
 	fl.DurationVar(&f.waitReady, "wait-ready", 0, "wait this long for the target to answer before the first send")
 	fl.StringVar(&f.gatePath, "gate", "", "gate file: judge the run at its end, as analyze would")
@@ -100,7 +96,8 @@ was too slow, or settings contradict); 6 broken rows in the trace; 130 interrupt
 
 func (f *replayFlags) options(a *app) replay.Options {
 	return replay.Options{MaxInflight: f.maxInflight, Steps: f.concurrency, Duration: f.duration, Count: f.count,
-		Turns: f.turns, FailedTurn: f.failedTurn, StartAt: f.startTime, AbortIf: f.AbortIf, Drain: f.drain, Output: f.output, Seed: f.tf.seed, Abort: a.abort, Logger: a.logger()}
+		Turns: f.turns, History: f.history, FailedTurn: f.failedTurn, StartAt: f.startTime, AbortIf: f.AbortIf, Drain: f.drain,
+		Output: f.output, Seed: f.tf.seed, Abort: a.abort, Logger: a.logger()}
 }
 
 // validate reports every fault of the flags at once.
@@ -108,7 +105,7 @@ func (f *replayFlags) validate(cmd *cobra.Command, a *app) error {
 	var gateFault error
 	f.gate, gateFault = a.loadGate(f.gatePath)
 	o := f.options(a)
-	errs := []error{f.validatePlan(cmd), o.Validate(), gateFault, f.readCluster(a)}
+	errs := []error{f.validatePlan(cmd), o.Validate(), gateFault, f.readCluster(a), f.requestFlags.read()}
 	simulated := 0
 	for _, t := range f.URLs {
 		if strings.HasPrefix(t, "sim:") {
@@ -118,6 +115,12 @@ func (f *replayFlags) validate(cmd *cobra.Command, a *app) error {
 		}
 	}
 	f.virtual = simulated > 0
+	if !f.virtual && len(f.URLs) > 0 {
+		if f.strategy == "" {
+			f.strategy = f.Strategy
+		}
+		errs = append(errs, f.check(a, f.URLs, f.output))
+	}
 	for k, v := range f.Labels { // a flag wins over the file
 		if _, given := f.labels[k]; !given {
 			errs = append(errs, f.labels.Set(k+"="+v))
@@ -233,11 +236,19 @@ func (a *app) record(ctx context.Context, f *replayFlags, p *planned, o replay.O
 		f.targetDescription["telemetry"] = seen
 		summary.Invalid = append(summary.Invalid, telemetry.Doubts(seen)...)
 	}
+	p.notes = append(p.notes, errorSentences(summary.ErrorKinds)...)
 	if err := f.manifest(p, summary, files).Write(f.out); err != nil {
 		return err
 	}
 	if err := a.reportRun(f); err != nil {
 		return err
+	}
+	for _, text := range errorSentences(summary.ErrorKinds) {
+		if f.asJSON {
+			a.note("%s", text)
+		} else {
+			fmt.Fprintf(a.stdout, "%s\n", text)
+		}
 	}
 	switch {
 	case ctx.Err() != nil:
@@ -295,10 +306,8 @@ func (f *replayFlags) target(ctx context.Context, a *app, p *planned) (sender, e
 	}
 	if first, ok := f.targetDescription["model"].(string); ok && f.model == "" {
 		f.model = first
-		if client, err = f.client(a, p); err != nil {
-			return nil, err
-		}
 	}
+	f.tlsWarning(a)
 	f.contradicted = contradictions(f.labels, f.targetDescription)
 	f.offset = f.clock(ctx, client)
 	if err := f.watchTargets(ctx, a, &f.clusterFlags, f.targetDescription); err != nil {
@@ -313,7 +322,15 @@ func (f *replayFlags) target(ctx context.Context, a *app, p *planned) (sender, e
 	}
 	return func(ctx context.Context, o replay.Options, rec *replay.Recorder) (*replay.Summary, error) {
 		defer client.Close()
-		return replay.RunReal(ctx, p.plan, o, client, rec)
+		s, err := replay.RunReal(ctx, p.plan, o, client, rec)
+		if err != nil {
+			return s, err
+		}
+		invalid, notes := client.Participation()
+		s.Invalid = append(s.Invalid, invalid...)
+		p.notes = append(p.notes, notes...)
+		f.targetDescription["traffic"] = client.Facts()
+		return s, nil
 	}, nil
 }
 
@@ -339,24 +356,10 @@ func (f *replayFlags) client(a *app, p *planned) (*openai.Client, error) {
 	if salt == "" {
 		salt = p.plan.RunID
 	}
-	key, _ := a.getenv("TAILGATE_API_KEY")
-	return openai.New(openai.Options{Targets: f.URLs, API: f.api, Model: f.model, APIKey: key, Output: f.output,
-		RunID: p.plan.RunID, Prompts: &replay.Prompts{BlockSize: p.plan.BlockSize, Seed: f.tf.seed, Salt: salt}, Timeout: f.timeout, Logger: a.logger()})
-}
-
-// probe asks the target what it is, again and again for as long as --wait-ready allows.
-func probe(ctx context.Context, client *openai.Client, wait time.Duration) (map[string]any, error) {
-	for deadline := time.Now().Add(wait); ; {
-		told, err := client.Probe(ctx)
-		if err == nil || !time.Now().Before(deadline) {
-			return told, err
-		}
-		select {
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		case <-time.After(time.Second):
-		}
-	}
+	o := f.clientOptions(a)
+	o.Targets, o.Output, o.RunID = f.URLs, f.output, p.plan.RunID
+	o.Prompts = &replay.Prompts{BlockSize: p.plan.BlockSize, Seed: f.tf.seed, Salt: salt, Prose: f.content == "prose"}
+	return openai.New(o)
 }
 
 func (f *replayFlags) manifest(p *planned, s *replay.Summary, files []schemas.FileDigest) *schemas.Manifest {

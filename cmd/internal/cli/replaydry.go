@@ -74,7 +74,7 @@ func (f *replayFlags) dry(ctx context.Context, a *app, p *planned) error {
 			return err
 		}
 		defer client.Close()
-		told, err := client.Probe(ctx)
+		told, err := client.Describe(ctx)
 		if err != nil {
 			s.Notes = append(s.Notes, "the target's context is not known: "+strings.Split(err.Error(), "\n")[0])
 		}
