@@ -12,15 +12,15 @@ import (
 // Progress is one look at a real run. Its percentiles come from histograms (3 digits) and are for the eye;
 // verdicts use the rows.
 type Progress struct {
-	Elapsed      time.Duration
-	Rows         int64 // of the plan
-	Sent         int64
+	Elapsed time.Duration
+	Rows    int64 // of the plan
+	Sent    int64
 	// PlannedRate and SentRate are a second's mean over the last PaceWindow: of the stamps, and of the sends. In a
 	// closed loop nothing is planned, and PlannedRate is 0.
 	PlannedRate, SentRate float64
 	// OutputRate is the output tokens a second of the requests that ended in that time.
-	OutputRate float64
-	Waiting      int64   // due, held back by the cap on requests in flight
+	OutputRate   float64
+	Waiting      int64 // due, held back by the cap on requests in flight
 	InFlight     int64
 	OK, Failed   int64
 	OutputTokens int64 // of the results so far
@@ -98,7 +98,7 @@ type pace struct {
 
 // look fills in the rates of p and what is left.
 func (w *pace) look(p *Progress) {
-	for w.stamps < len(w.plan.Rows) && stamp(&w.plan.Rows[w.stamps]) < p.Elapsed {
+	for w.stamps < w.plan.Len() && w.plan.At(w.stamps) < p.Elapsed {
 		w.stamps++
 	}
 	if len(w.looks) == 0 {

@@ -34,7 +34,7 @@ func RunReal(ctx context.Context, p *Plan, o Options, tr Transport, rec *Recorde
 	r := &realRun{run: base, tr: tr, live: newLive(), self: newSelfWatch(), idle: make(chan struct{})}
 	r.ctx, r.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	defer r.cancel(nil)
-	o.logger().Info("replay starts", "rows", len(p.Rows), "length", p.length(), "concurrency", o.Concurrency,
+	o.logger().Info("replay starts", "rows", p.Len(), "length", p.length(), "concurrency", o.Concurrency,
 		"max_inflight", o.MaxInflight, "turns", o.Turns, "output", o.outputMode(), "seed", o.Seed)
 
 	if ctx.Err() != nil {
@@ -279,7 +279,7 @@ func (r *realRun) gauge(p *Progress) func(string) (float64, bool) {
 }
 
 func (r *realRun) progress() Progress {
-	p := Progress{Rows: int64(len(r.plan.Rows)), Elapsed: time.Since(r.zero)}
+	p := Progress{Rows: int64(r.plan.Len()), Elapsed: time.Since(r.zero)}
 	r.live.fill(&p)
 	r.mu.Lock()
 	defer r.mu.Unlock()

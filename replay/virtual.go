@@ -19,7 +19,7 @@ func RunVirtual(ctx context.Context, p *Plan, o Options, eng Engine, rec *Record
 	if err != nil {
 		return nil, err
 	}
-	r := &virtualRun{run: base, eng: eng, calls: make([]*Call, len(p.Rows))}
+	r := &virtualRun{run: base, eng: eng, calls: make([]*Call, p.Len())}
 	r.loop(ctx)
 	lost := r.m.inflight
 	if lost > 0 {

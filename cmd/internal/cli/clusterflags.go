@@ -63,7 +63,7 @@ func (f *clusterFlags) readCluster(a *app) error {
 
 // checkRate holds the plan against what the cluster may be offered; a closed loop, whose rate is not known before,
 // gets a rule that stops it.
-func (f *clusterFlags) checkRate(rows []time.Duration, closed bool) error {
+func (f *clusterFlags) checkRate(at []time.Duration, closed bool) error {
 	const over = replay.PaceWindow
 	if f.MaxRate == 0 {
 		return nil
@@ -74,14 +74,7 @@ func (f *clusterFlags) checkRate(rows []time.Duration, closed bool) error {
 		f.AbortIf = append(f.AbortIf, rule)
 		return err
 	}
-	peak, from := 0, 0
-	for i := range rows {
-		for rows[i]-rows[from] >= over {
-			from++
-		}
-		peak = max(peak, i+1-from)
-	}
-	if rate := float64(peak) / over.Seconds(); rate > f.MaxRate {
+	if rate := peakRate(at, over); rate > f.MaxRate {
 		return usage(fmt.Errorf("the plan offers %.4g/s over 10 s, %s allows %.4g/s", rate, f.file, f.MaxRate), "take a lower --scale, or raise max_rate")
 	}
 	return nil

@@ -182,7 +182,7 @@ func (a *app) record(ctx context.Context, f *replayFlags, p *planned, o replay.O
 	line := a.progress()
 	o.TTFTLimit = f.gate.TTFTLimit()
 	if f.failFast {
-		watch := analyze.NewFailFast(f.gate, p.plan.Rows, func(r *schemas.TraceRow) string {
+		watch := analyze.NewFailFast(f.gate, p.plan.All(), func(r *schemas.TraceRow) string {
 			return p.plan.Phase(time.Duration(r.ScheduledUs) * time.Microsecond)
 		})
 		o.FailFast = func(r *schemas.Result) bool {
