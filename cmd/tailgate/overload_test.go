@@ -29,7 +29,7 @@ func TestAnOverloadedClientIsInvalid(t *testing.T) {
 		}
 	}
 	url := startSim(t, bin)
-	cmd := exec.CommandContext(t.Context(), bin, "replay", "trace.jsonl", "--target", url, "--timestamp-unit", "ms", "--gate", "gate.yaml", "--drain", "20s", "--out", "run", "--json", "-q")
+	cmd := exec.CommandContext(t.Context(), bin, "replay", "trace.jsonl", "--target", url, "--timestamp-unit", "ms", "--gate", "gate.yaml", "--drain", "1s", "--out", "run", "--json", "-q")
 	cmd.Dir = dir
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
