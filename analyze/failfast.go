@@ -2,6 +2,7 @@ package analyze
 
 import (
 	"fmt"
+	"iter"
 	"math"
 
 	"tailgate/internal/stats"
@@ -28,12 +29,12 @@ type doom struct {
 }
 
 // NewFailFast plans for the rows that a run will send; warm-up and cool-down are those of the results' phases.
-func NewFailFast(g *Gate, rows []schemas.TraceRow, phase func(*schemas.TraceRow) string) *FailFast {
+func NewFailFast(g *Gate, rows iter.Seq[*schemas.TraceRow], phase func(*schemas.TraceRow) string) *FailFast {
 	plan := newData()
 	var counted []int32
 	tails := map[int32]bool{}
-	for i := range rows {
-		r := &rows[i]
+	for r := range rows {
+		i := plan.n
 		plan.appendPlanned(r)
 		p := phase(r)
 		if p == schemas.PhaseWarmup || r.ScheduledUs < g.Warmup.Microseconds() {

@@ -2,6 +2,7 @@ package analyze_test
 
 import (
 	"fmt"
+	"iter"
 	"strings"
 	"testing"
 
@@ -11,12 +12,18 @@ import (
 )
 
 // planned is the plan of a run that gave these rows.
-func planned(rows []schemas.Result) []schemas.TraceRow {
+func planned(rows []schemas.Result) iter.Seq[*schemas.TraceRow] {
 	out := make([]schemas.TraceRow, len(rows))
 	for i, r := range rows {
 		out[i] = schemas.TraceRow{Row: r.Row, ScheduledUs: r.ScheduledUs, Class: r.Class, Tenant: r.Tenant, InputTokens: r.InputLength, OutputTokens: r.OutputLength}
 	}
-	return out
+	return func(yield func(*schemas.TraceRow) bool) {
+		for i := range out {
+			if !yield(&out[i]) {
+				return
+			}
+		}
+	}
 }
 
 func measure(*schemas.TraceRow) string { return schemas.PhaseMeasure }

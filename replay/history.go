@@ -38,7 +38,7 @@ type history struct {
 }
 
 func newHistory(p *Plan) *history {
-	h := &history{parent: p.parents(), left: make([]int32, len(p.Rows)), kept: map[int32]*Exchange{}}
+	h := &history{parent: p.parents(), left: make([]int32, p.Len()), kept: map[int32]*Exchange{}}
 	for _, parent := range h.parent {
 		if parent >= 0 {
 			h.left[parent]++

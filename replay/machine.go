@@ -68,15 +68,15 @@ type machine struct {
 
 func newMachine(p *Plan, o *Options) *machine {
 	m := &machine{
-		plan: p, maxInflight: o.MaxInflight, slots: newSlots(o.steps(), len(p.Rows)),
-		deadline: o.deadline(), count: o.Count, isSent: make([]bool, len(p.Rows)),
+		plan: p, maxInflight: o.MaxInflight, slots: newSlots(o.steps(), p.Len()),
+		deadline: o.deadline(), count: o.Count, isSent: make([]bool, p.Len()),
 		ends: o.FailedTurn == FailedTurnEnd,
 	}
 	if o.Turns != TurnsThink && !m.ends {
 		return m
 	}
 	parent := p.parents()
-	m.turns = make([][]int32, len(p.Rows))
+	m.turns = make([][]int32, p.Len())
 	for i, j := range parent {
 		if j >= 0 {
 			m.turns[j] = append(m.turns[j], int32(i))
@@ -86,7 +86,7 @@ func newMachine(p *Plan, o *Options) *machine {
 		m.parent = parent
 	}
 	if m.ends {
-		m.dropped = make([]bool, len(p.Rows))
+		m.dropped = make([]bool, p.Len())
 	}
 	return m
 }
@@ -130,7 +130,7 @@ func (m *machine) stop(reason string) {
 }
 
 // over tells that nothing will be sent any more.
-func (m *machine) over() bool { return m.stopped != "" || m.sent+m.drops == int64(len(m.plan.Rows)) }
+func (m *machine) over() bool { return m.stopped != "" || m.sent+m.drops == int64(m.plan.Len()) }
 
 // wake is the next instant at which a tick matters; false = none before a request ends.
 func (m *machine) wake() (time.Duration, bool) {
@@ -159,7 +159,7 @@ func (m *machine) follow(row int, ended time.Duration) {
 		if m.isDropped(int(i)) {
 			continue
 		}
-		think := stamp(&m.plan.Rows[i]) - stamp(&m.plan.Rows[row])
+		think := m.plan.At(int(i)) - m.plan.At(row)
 		heap.Push(&m.later, send{row: int(i), scheduled: ended + think})
 	}
 }
@@ -195,19 +195,19 @@ func (m *machine) fillSlots() {
 // next is the earliest instant that a row waits for, by time and then by place in the plan; turn tells that the
 // row is the first of m.later, else it is the one at the cursor.
 func (m *machine) next() (at time.Duration, turn, ok bool) {
-	for m.cursor < len(m.plan.Rows) && (m.parent != nil && m.parent[m.cursor] >= 0 || m.isDropped(m.cursor)) {
+	for m.cursor < m.plan.Len() && (m.parent != nil && m.parent[m.cursor] >= 0 || m.isDropped(m.cursor)) {
 		m.cursor++ // becomes due through its parent, or never
 	}
-	byStamp := m.cursor < len(m.plan.Rows)
+	byStamp := m.cursor < m.plan.Len()
 	if len(m.later) == 0 {
 		if !byStamp {
 			return 0, false, false
 		}
-		return stamp(&m.plan.Rows[m.cursor]), false, true
+		return m.plan.At(m.cursor), false, true
 	}
 	first := m.later[0]
-	if byStamp && before(send{row: m.cursor, scheduled: stamp(&m.plan.Rows[m.cursor])}, first) {
-		return stamp(&m.plan.Rows[m.cursor]), false, true
+	if byStamp && before(send{row: m.cursor, scheduled: m.plan.At(m.cursor)}, first) {
+		return m.plan.At(m.cursor), false, true
 	}
 	return first.scheduled, true, true
 }
@@ -281,7 +281,7 @@ func (m *machine) unsent(f func(send)) {
 		}
 		at, ok := due[i]
 		if !ok {
-			at = stamp(&m.plan.Rows[i])
+			at = m.plan.At(i)
 		}
 		f(send{row: i, scheduled: at})
 	}

@@ -75,6 +75,10 @@ type Options struct {
 	AbortIf []AbortRule
 	// Gauge tells a metric of the target, by its canonical name, for AbortIf; false = not known now. nil = none is.
 	Gauge func(metric string) (float64, bool)
+	// OnStart is called with the schedule's zero before the first send of a real run. nil = no.
+	OnStart func(zero time.Time)
+	// OnLook is called at each whole second of a virtual run, before what happens at that instant. nil = no.
+	OnLook func(at time.Duration)
 	// OnProgress is called once a second of a real run, from one goroutine. nil = no.
 	OnProgress func(Progress)
 	// Abort, once closed, ends the requests in flight (status cancelled) and the run. nil = never.

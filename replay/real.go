@@ -34,7 +34,7 @@ func RunReal(ctx context.Context, p *Plan, o Options, tr Transport, rec *Recorde
 	r := &realRun{run: base, tr: tr, live: newLive(), self: newSelfWatch(), idle: make(chan struct{})}
 	r.ctx, r.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	defer r.cancel(nil)
-	o.logger().Info("replay starts", "rows", len(p.Rows), "length", p.length(), "concurrency", o.Concurrency,
+	o.logger().Info("replay starts", "rows", p.Len(), "length", p.length(), "concurrency", o.Concurrency,
 		"max_inflight", o.MaxInflight, "turns", o.Turns, "output", o.outputMode(), "seed", o.Seed)
 
 	if ctx.Err() != nil {
@@ -84,6 +84,9 @@ func (r *realRun) startDispatcher() (<-chan struct{}, error) {
 		if err == nil {
 			r.w, r.zero = w, r.start()
 			defer w.close()
+			if o := r.opts.OnStart; o != nil {
+				o(r.zero)
+			}
 		}
 		ready <- err
 		if err == nil {
@@ -220,7 +223,8 @@ func (r *realRun) awaitAbort(over <-chan struct{}) {
 func (r *realRun) watch(over <-chan struct{}) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
-	warned, rules, before := false, newAbortWatch(r.opts.AbortIf), Progress{}
+	warned, rules := false, newAbortWatch(r.opts.AbortIf)
+	speed := &pace{plan: r.plan, closed: len(r.opts.steps()) > 0}
 	for {
 		select {
 		case <-over:
@@ -233,8 +237,7 @@ func (r *realRun) watch(over <-chan struct{}) {
 			r.step(event{kind: evStop, reason: stopRecorder})
 		}
 		p := r.progress()
-		p.SentRate = float64(p.Sent-before.Sent) / max(p.Elapsed-before.Elapsed, time.Millisecond).Seconds()
-		before = p
+		speed.look(&p)
 		if rule := rules.look(p.Elapsed, p.OK, p.Failed, r.gauge(&p)); rule != "" {
 			r.opts.logger().Warn("stopping to protect the target", "abort_if", rule)
 			r.abortedBy(rule)
@@ -276,7 +279,7 @@ func (r *realRun) gauge(p *Progress) func(string) (float64, bool) {
 }
 
 func (r *realRun) progress() Progress {
-	p := Progress{Rows: int64(len(r.plan.Rows)), Elapsed: time.Since(r.zero)}
+	p := Progress{Rows: int64(r.plan.Len()), Elapsed: time.Since(r.zero)}
 	r.live.fill(&p)
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -203,6 +203,9 @@ func TestProgress(t *testing.T) {
 		if p.TTFTP50 < 509*ms || p.TTFTP50 > 541*ms || p.LagP99 < 19*ms || p.LagP99 > 41*ms {
 			t.Errorf("ttft p50 %v, lag p99 %v", p.TTFTP50, p.LagP99)
 		}
+		if p.PlannedRate != 10 || p.SentRate != float64(p.Sent)/2 || p.OutputRate != float64(p.OK)/2 || p.Left != 900*ms {
+			t.Errorf("planned %v, sent %v, output %v, left %v", p.PlannedRate, p.SentRate, p.OutputRate, p.Left)
+		}
 	})
 }
 

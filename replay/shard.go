@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"tailgate/internal/fault"
-	"tailgate/schemas"
 )
 
 // Shard is one of Count processes that send a plan together. The zero value is the whole plan.
@@ -37,10 +36,10 @@ func (p *Plan) Shard(s Shard) *Plan {
 		return p
 	}
 	out := *p
-	out.Rows, out.Length, out.lengths = nil, p.length(), p.medianLengths()
+	out.Rows, out.Packed, out.Length, out.lengths = nil, &Packed{}, p.length(), p.medianLengths()
 	for i, of := range p.shards(s.Count) {
 		if of == int32(s.Index) {
-			out.Rows = append(out.Rows, p.Rows[i])
+			out.Packed.Add(p.Row(i))
 		}
 	}
 	return &out
@@ -49,20 +48,16 @@ func (p *Plan) Shard(s Shard) *Plan {
 // shards gives each row its shard.
 func (p *Plan) shards(n int) []int32 {
 	whole := p.wholes()
-	weight := make([]int64, len(p.Rows)) // of the session, at its first row
-	for i := range p.Rows {
-		r := &p.Rows[i]
-		weight[whole[i]] += 1 + int64(r.InputTokens)
-		if r.OutputTokens != nil {
-			weight[whole[i]] += int64(*r.OutputTokens)
-		}
+	weight := make([]int64, p.Len()) // of the session, at its first row
+	for i := range weight {
+		weight[whole[i]] += 1 + int64(p.Row(i).InputTokens) + int64(max(p.output(i), 0))
 	}
 	loads := make(loadHeap, n)
 	for i := range loads {
 		loads[i].shard = int32(i)
 	}
-	out := make([]int32, len(p.Rows))
-	for i := range p.Rows {
+	out := make([]int32, p.Len())
+	for i := range out {
 		if whole[i] != int32(i) {
 			out[i] = out[whole[i]]
 			continue
@@ -78,7 +73,7 @@ func (p *Plan) shards(n int) []int32 {
 func (p *Plan) wholes() []int32 {
 	parent := p.parents()
 	first := map[string]int32{}
-	root := make([]int32, len(p.Rows)) // a forest: union-find with path halving
+	root := make([]int32, p.Len()) // a forest: union-find with path halving
 	find := func(i int32) int32 {
 		for root[i] != i {
 			root[i] = root[root[i]]
@@ -86,7 +81,7 @@ func (p *Plan) wholes() []int32 {
 		}
 		return i
 	}
-	for i := range p.Rows {
+	for i := range root {
 		at := int32(i)
 		root[i] = at
 		join := func(j int32) {
@@ -96,7 +91,7 @@ func (p *Plan) wholes() []int32 {
 		if parent[i] >= 0 {
 			join(parent[i])
 		}
-		if id := sessionOf(&p.Rows[i]); id != "" {
+		if id := p.session(i); id != "" {
 			if j, ok := first[id]; ok {
 				join(j)
 			} else {
@@ -108,13 +103,6 @@ func (p *Plan) wholes() []int32 {
 		root[i] = find(int32(i))
 	}
 	return root
-}
-
-func sessionOf(r *schemas.TraceRow) string {
-	if r.Session == nil {
-		return ""
-	}
-	return *r.Session
 }
 
 // loadHeap is a min-heap of shards by tokens, ties by number.

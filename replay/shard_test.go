@@ -46,7 +46,7 @@ func TestShardsAreAPartition(t *testing.T) {
 		for i := range n {
 			s := p.Shard(replay.Shard{Index: i, Count: n})
 			tokens := int64(0)
-			for _, r := range s.Rows {
+			for r := range s.All() {
 				if of, twice := shardOf[r.Row]; twice {
 					t.Fatalf("row %d is in shards %d and %d of %d", r.Row, of, i, n)
 				}
@@ -56,7 +56,7 @@ func TestShardsAreAPartition(t *testing.T) {
 			if n <= 8 && float64(tokens) < .5*2000*3000/float64(n) {
 				t.Errorf("shard %d of %d has %d input tokens", i, n, tokens)
 			}
-			if len(s.Rows) == 0 {
+			if s.Len() == 0 {
 				continue
 			}
 			sum, rows := runVirtual(t, s, replay.Options{}, &engine{ttft: ms, itl: ms})

@@ -48,7 +48,7 @@ func newRun(p *Plan, o *Options, rec *Recorder) (*run, error) {
 	}
 	r := &run{
 		plan: p, opts: o, m: newMachine(p, o), rec: rec, medians: p.medianLengths(),
-		failed: make([]bool, len(p.Rows)),
+		failed: make([]bool, p.Len()),
 		sum: Summary{
 			RunFacts: schemas.RunFacts{
 				DurationUs: p.length().Microseconds(), WarmupUs: p.Warmup.Microseconds(),
@@ -70,7 +70,7 @@ func (r *run) invalid(format string, a ...any) {
 
 // call makes the call for one send.
 func (r *run) call(s send) *Call {
-	row := &r.plan.Rows[s.row]
+	row := r.plan.Row(s.row)
 	if row.OutputTokens == nil && r.medians != nil {
 		filled := *row
 		filled.OutputTokens = r.medians.of(row)
@@ -102,7 +102,7 @@ func (r *run) finish(c *Call, result *schemas.Result) (stop bool) {
 		s.Sent++
 		s.Targets[result.Target]++
 		s.Elapsed = max(s.Elapsed, c.Outcome.Closed)
-		if r.plan.Rows[c.Index].OutputTokens == nil {
+		if r.plan.output(c.Index) < 0 {
 			s.UnknownOutput++
 		}
 	}
@@ -127,7 +127,7 @@ func (r *run) close() *Summary {
 	})
 	s := &r.sum
 	s.Stopped = r.m.stopped
-	s.Unscheduled = int64(len(r.plan.Rows)) - s.Scheduled
+	s.Unscheduled = int64(r.plan.Len()) - s.Scheduled
 	s.AfterFailedTurn = r.afterFailedTurn()
 	s.MaxInflightReached, s.BacklogMax = r.m.capReached, int64(r.m.maxBacklog)
 	if r.m.capReached {
@@ -144,7 +144,7 @@ func (r *run) close() *Summary {
 
 // afterFailedTurn counts the sent turns behind a failed one of their session.
 func (r *run) afterFailedTurn() (n int64) {
-	after := make([]bool, len(r.plan.Rows))
+	after := make([]bool, r.plan.Len())
 	for i, parent := range r.plan.parents() {
 		after[i] = parent >= 0 && (r.failed[parent] || after[parent])
 		if after[i] && r.m.isSent[i] {

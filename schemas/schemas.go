@@ -34,11 +34,12 @@ const (
 
 	TableDeadLetters = "dead_letters"
 
-	TableTrace    = "trace"
-	TableResults  = "results"
-	TableRuns     = "runs"
-	TableBuckets  = "buckets"
-	TableVerdicts = "verdicts"
+	TableTrace     = "trace"
+	TableResults   = "results"
+	TableRuns      = "runs"
+	TableBuckets   = "buckets"
+	TableVerdicts  = "verdicts"
+	TableTelemetry = "telemetry"
 
 	TableProfileMeta       = "profile_meta"
 	TableProfileRate       = "profile_rate"

@@ -125,6 +125,11 @@ func StringColumns(table string) map[string]StringRule {
 			"gpu_count": operator, "parallelism": operator, "trace_sha256": {Pattern: patternDigest}, "settings": operator,
 			"gate": operator, "verdict": {Enum: verdicts()},
 		}
+	case TableTelemetry:
+		return map[string]StringRule{
+			"run_id": run, "target": operator, "metric": {Pattern: `[a-z0-9_]{1,64}`}, "labels.key": {Pattern: `[a-z0-9_]{1,32}`},
+			"labels.value": operator,
+		}
 	case TableBuckets:
 		return map[string]StringRule{"run_id": run, "by": operator, "metric": {Pattern: `[a-z0-9_]{1,64}`}}
 	case TableVerdicts:

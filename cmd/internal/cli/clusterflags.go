@@ -63,24 +63,18 @@ func (f *clusterFlags) readCluster(a *app) error {
 
 // checkRate holds the plan against what the cluster may be offered; a closed loop, whose rate is not known before,
 // gets a rule that stops it.
-func (f *clusterFlags) checkRate(rows []time.Duration, closed bool) error {
-	const over = 10 * time.Second
+func (f *clusterFlags) checkRate(at []time.Duration, closed bool) error {
+	const over = replay.PaceWindow
 	if f.MaxRate == 0 {
 		return nil
 	}
 	if closed {
-		rule, err := replay.ParseAbortRule(fmt.Sprintf("sent_rate > %.6f for %s", f.MaxRate, over))
+		// The rate of a running replay is itself a mean over this time.
+		rule, err := replay.ParseAbortRule(fmt.Sprintf("sent_rate > %.6f for 1s", f.MaxRate))
 		f.AbortIf = append(f.AbortIf, rule)
 		return err
 	}
-	peak, from := 0, 0
-	for i := range rows {
-		for rows[i]-rows[from] >= over {
-			from++
-		}
-		peak = max(peak, i+1-from)
-	}
-	if rate := float64(peak) / over.Seconds(); rate > f.MaxRate {
+	if rate := peakRate(at, over); rate > f.MaxRate {
 		return usage(fmt.Errorf("the plan offers %.4g/s over 10 s, %s allows %.4g/s", rate, f.file, f.MaxRate), "take a lower --scale, or raise max_rate")
 	}
 	return nil

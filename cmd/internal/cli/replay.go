@@ -19,6 +19,7 @@ import (
 	"tailgate/internal/version"
 	"tailgate/replay"
 	"tailgate/replay/openai"
+	"tailgate/replay/telemetry"
 	"tailgate/schemas"
 	"tailgate/sim"
 )
@@ -28,6 +29,7 @@ type replayFlags struct {
 	planFlags
 	clusterFlags
 	shardFlags
+	telemetryFlags
 	requestFlags
 	out, gatePath      string
 	gate               *analyze.Gate
@@ -40,12 +42,14 @@ type replayFlags struct {
 	labels             labelsFlag
 	dryRun, asJSON     bool
 	failFast           bool
+	metricsAddr        string
 	waitReady          time.Duration
 	settings           map[string]any // effective flags, for the manifest
 	targetDescription  map[string]any
 	contradicted       []string // labels that the target denies
 	offset             *schemas.ClockOffset
-	broken             string // the rule of the gate that stopped the run
+	cluster            *sim.Cluster // in virtual time
+	broken             string       // the rule of the gate that stopped the run
 	virtual            bool
 	startedAt, endedAt time.Time
 }
@@ -68,6 +72,7 @@ was too slow, or settings contradict); 6 broken rows in the trace; 130 interrupt
 	f.addPlan(cmd)
 	f.clusterFlags.add(cmd)
 	f.shardFlags.add(cmd)
+	f.telemetryFlags.add(cmd)
 	f.requestFlags.add(cmd)
 	fl := cmd.Flags()
 	fl.StringVarP(&f.out, "out", "o", "", "folder for the results (default: runs/<run id>)")
@@ -83,6 +88,7 @@ was too slow, or settings contradict); 6 broken rows in the trace; 130 interrupt
 	fl.DurationVar(&f.waitReady, "wait-ready", 0, "wait this long for the target to answer before the first send")
 	fl.StringVar(&f.gatePath, "gate", "", "gate file: judge the run at its end, as analyze would")
 	fl.BoolVar(&f.failFast, "fail-fast", false, "with --gate: stop sending once a rule is broken whatever the rest of the run does")
+	fl.StringVar(&f.metricsAddr, "metrics-addr", "", "address such as 127.0.0.1:9090 on which a running replay shows its state to Prometheus")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "print the plan and send nothing")
 	fl.BoolVar(&f.asJSON, "json", false, "print one JSON object")
 	return cmd
@@ -90,7 +96,8 @@ was too slow, or settings contradict); 6 broken rows in the trace; 130 interrupt
 
 func (f *replayFlags) options(a *app) replay.Options {
 	return replay.Options{MaxInflight: f.maxInflight, Steps: f.concurrency, Duration: f.duration, Count: f.count,
-		Turns: f.turns, History: f.history, FailedTurn: f.failedTurn, StartAt: f.zero, AbortIf: f.AbortIf, Drain: f.drain, Output: f.output, Seed: f.tf.seed, Abort: a.abort, Logger: a.logger()}
+		Turns: f.turns, History: f.history, FailedTurn: f.failedTurn, StartAt: f.startTime, AbortIf: f.AbortIf, Drain: f.drain,
+		Output: f.output, Seed: f.tf.seed, Abort: a.abort, Logger: a.logger()}
 }
 
 // validate reports every fault of the flags at once.
@@ -175,7 +182,7 @@ func (a *app) record(ctx context.Context, f *replayFlags, p *planned, o replay.O
 	line := a.progress()
 	o.TTFTLimit = f.gate.TTFTLimit()
 	if f.failFast {
-		watch := analyze.NewFailFast(f.gate, p.plan.Rows, func(r *schemas.TraceRow) string {
+		watch := analyze.NewFailFast(f.gate, p.plan.All(), func(r *schemas.TraceRow) string {
 			return p.plan.Phase(time.Duration(r.ScheduledUs) * time.Microsecond)
 		})
 		o.FailFast = func(r *schemas.Result) bool {
@@ -186,7 +193,23 @@ func (a *app) record(ctx context.Context, f *replayFlags, p *planned, o replay.O
 			return broken != ""
 		}
 	}
-	o.OnProgress = func(s replay.Progress) { line.show(replayProgress(s)) }
+	serving, stop := context.WithCancel(ctx)
+	defer stop()
+	metrics, err := a.serveReplayMetrics(serving, f.metricsAddr)
+	if err != nil {
+		return err
+	}
+	o.OnProgress = func(s replay.Progress) {
+		line.show(replayProgress(s))
+		if metrics != nil {
+			metrics.show(s)
+		}
+	}
+	if f.virtual {
+		f.recordVirtual(&o, f.cluster, f.out, p.plan.RunID, footer)
+	} else {
+		f.record(&o, f.out, p.plan.RunID, footer)
+	}
 	f.startedAt = now()
 	summary, err := send(ctx, o, rec)
 	line.end()
@@ -203,6 +226,15 @@ func (a *app) record(ctx context.Context, f *replayFlags, p *planned, o replay.O
 	files, err := rec.Finish()
 	if err != nil {
 		return err
+	}
+	tables, seen, err := f.finish()
+	if err != nil {
+		return err
+	}
+	files = append(files, tables...)
+	if seen != nil {
+		f.targetDescription["telemetry"] = seen
+		summary.Invalid = append(summary.Invalid, telemetry.Doubts(seen)...)
 	}
 	p.notes = append(p.notes, errorSentences(summary.ErrorKinds)...)
 	if err := f.manifest(p, summary, files).Write(f.out); err != nil {
@@ -278,6 +310,9 @@ func (f *replayFlags) target(ctx context.Context, a *app, p *planned) (sender, e
 	f.tlsWarning(a)
 	f.contradicted = contradictions(f.labels, f.targetDescription)
 	f.offset = f.clock(ctx, client)
+	if err := f.watchTargets(ctx, a, &f.clusterFlags, f.targetDescription); err != nil {
+		return nil, err
+	}
 	did, err := f.reset(ctx, client)
 	if err != nil {
 		return nil, err
@@ -309,6 +344,7 @@ func (f *replayFlags) simulated(p *planned) (sender, error) {
 	if err != nil {
 		return nil, err
 	}
+	f.cluster = cluster
 	f.targetDescription = map[string]any{"simulated": f.URLs[0], "preset": config.Preset, "replicas": config.Replicas}
 	return func(ctx context.Context, o replay.Options, rec *replay.Recorder) (*replay.Summary, error) {
 		return replay.RunVirtual(ctx, p.plan, o, cluster, rec)
@@ -336,8 +372,8 @@ func (f *replayFlags) manifest(p *planned, s *replay.Summary, files []schemas.Fi
 		m.StartedAt = time.Unix(0, 0).UTC()
 		m.EndedAt = m.StartedAt.Add(s.Elapsed)
 	}
-	if !f.zero.IsZero() {
-		m.StartedAt = f.zero // the same in all shards: one clock
+	if !f.startTime.IsZero() {
+		m.StartedAt = f.startTime // the same in all shards: one clock
 	}
 	return m
 }
@@ -350,8 +386,8 @@ func (f *replayFlags) runID(p *planned) string {
 	if f.virtual {
 		return "sim-" + id
 	}
-	if !f.zero.IsZero() {
-		return f.zero.Format("20060102T150405Z") + "-" + id // the same in all shards
+	if !f.startTime.IsZero() {
+		return f.startTime.Format("20060102T150405Z") + "-" + id // the same in all shards
 	}
 	return now().Format("20060102T150405Z") + "-" + id
 }

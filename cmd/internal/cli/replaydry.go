@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sort"
 	"strings"
 	"time"
 
@@ -78,7 +77,7 @@ func (f *replayFlags) dry(ctx context.Context, a *app, p *planned) error {
 		if err != nil {
 			s.Notes = append(s.Notes, "the target's context is not known: "+strings.Split(err.Error(), "\n")[0])
 		}
-		s.refused(p.plan.Rows, contextOf(told, f.model))
+		s.refused(p.plan, contextOf(told, f.model))
 		s.Notes = append(s.Notes, contradictions(f.labels, told)...)
 	}
 	if f.asJSON {
@@ -107,12 +106,12 @@ func contextOf(told map[string]any, model string) int64 {
 	return 0
 }
 
-func (s *planSummary) refused(rows []schemas.TraceRow, context int64) {
+func (s *planSummary) refused(p *replay.Plan, context int64) {
 	s.Refused.Context = context
-	for i := range rows {
-		total := int64(rows[i].InputTokens)
-		if n := rows[i].OutputTokens; n != nil {
-			total += int64(*n)
+	for r := range p.All() {
+		total := int64(r.InputTokens)
+		if r.OutputTokens != nil {
+			total += int64(*r.OutputTokens)
 		}
 		if context > 0 && total > context {
 			s.Refused.TooLong++
@@ -121,11 +120,11 @@ func (s *planSummary) refused(rows []schemas.TraceRow, context int64) {
 }
 
 func (p *planned) summary(output string) planSummary {
-	rows := p.plan.Rows
-	s := planSummary{Trace: p.source.Meta.Name, Format: p.source.Meta.Format, Unit: p.source.Meta.Unit, Requests: len(rows),
+	at := p.stamps()
+	s := planSummary{Trace: p.source.Meta.Name, Format: p.source.Meta.Format, Unit: p.source.Meta.Unit, Requests: len(at),
 		BlockSize: p.plan.BlockSize, Output: output, Phases: map[string]int{}, Invariants: p.invariants, Notes: p.notes}
-	for i := range rows {
-		r := &rows[i]
+	took := make([]time.Duration, 0, len(at)) // of each request, assumed
+	for r := range p.plan.All() {
 		s.InputTokens += int64(r.InputTokens)
 		s.LongestPrompt = max(s.LongestPrompt, r.InputTokens)
 		total := int64(r.InputTokens)
@@ -140,71 +139,67 @@ func (p *planned) summary(output string) planSummary {
 			s.Refused.NoInput++
 		}
 		s.Phases[p.plan.Phase(time.Duration(r.ScheduledUs)*time.Microsecond)]++
-		if i < offsetsShown {
-			s.OffsetsMs = append(s.OffsetsMs, float64(r.ScheduledUs)/1e3)
-		}
+		took = append(took, assumedTTFT+time.Duration(total-int64(r.InputTokens))*assumedTPOT)
 	}
-	if len(rows) > 1 {
-		span := rows[len(rows)-1].ScheduledUs - rows[0].ScheduledUs
-		s.DurationMs = float64(span) / 1e3
+	for _, t := range at[:min(offsetsShown, len(at))] {
+		s.OffsetsMs = append(s.OffsetsMs, float64(t.Microseconds())/1e3)
+	}
+	if len(at) > 1 {
+		span := at[len(at)-1] - at[0]
+		s.DurationMs = float64(span.Microseconds()) / 1e3
 		if span > 0 {
-			s.RequestRate = float64(len(rows)-1) / (float64(span) / 1e6)
-			s.RateCurve = rateCurve(rows, span)
+			s.RequestRate = float64(len(at)-1) / span.Seconds()
+			s.RateCurve = rateCurve(at, span)
 		}
-		s.PeakRate10s = peakRate(rows, 10*time.Second)
+		s.PeakRate10s = peakRate(at, 10*time.Second)
 	}
-	s.InFlight = assumedInFlight(rows)
+	s.InFlight = assumedInFlight(at, took)
 	return s
 }
 
 // rateCurve is the mean rate of equal parts of the schedule.
-func rateCurve(rows []schemas.TraceRow, span int64) []float64 {
+func rateCurve(at []time.Duration, span time.Duration) []float64 {
 	out := make([]float64, curveParts)
-	for i := range rows {
-		k := (rows[i].ScheduledUs - rows[0].ScheduledUs) * curveParts / (span + 1)
-		out[k]++
+	for _, t := range at {
+		out[min(int(float64(t-at[0])/float64(span)*curveParts), curveParts-1)]++
 	}
 	for k := range out {
-		out[k] /= float64(span) / 1e6 / curveParts
+		out[k] /= span.Seconds() / curveParts
 	}
 	return out
 }
 
 // peakRate is the highest mean rate over any window of the given length that starts at a send.
-func peakRate(rows []schemas.TraceRow, window time.Duration) float64 {
-	most := 0
-	for i := range rows {
-		end := rows[i].ScheduledUs + window.Microseconds()
-		n := sort.Search(len(rows)-i, func(k int) bool { return rows[i+k].ScheduledUs >= end })
-		most = max(most, n)
+func peakRate(at []time.Duration, window time.Duration) float64 {
+	most, end := 0, 0
+	for i := range at {
+		for end < len(at) && at[end] < at[i]+window {
+			end++
+		}
+		most = max(most, end-i)
 	}
 	return float64(most) / window.Seconds()
 }
 
-// assumedInFlight counts the requests that overlap when each takes the assumed time to its first token and the assumed
-// time a token.
-func assumedInFlight(rows []schemas.TraceRow) inFlight {
+// assumedInFlight counts the requests that overlap when each takes the assumed time.
+func assumedInFlight(at, took []time.Duration) inFlight {
 	f := inFlight{AssumedTTFTMs: float64(assumedTTFT.Milliseconds()), AssumedTPOTMs: float64(assumedTPOT.Milliseconds())}
-	ends := make([]int64, len(rows))
-	busy := int64(0)
-	for i := range rows {
-		took := assumedTTFT.Microseconds()
-		if n := rows[i].OutputTokens; n != nil {
-			took += int64(*n) * assumedTPOT.Microseconds()
-		}
-		ends[i] = rows[i].ScheduledUs + took
-		busy += took
+	ends := make([]time.Duration, len(at))
+	var busy time.Duration
+	for i := range at {
+		ends[i] = at[i] + took[i]
+		busy += took[i]
 	}
 	slices.Sort(ends)
 	over := 0
-	for i := range rows {
-		for ends[over] <= rows[i].ScheduledUs {
+	for i := range at {
+		for ends[over] <= at[i] {
 			over++
 		}
 		f.Peak = max(f.Peak, i+1-over)
 	}
-	if n := len(rows); n > 1 && rows[n-1].ScheduledUs > rows[0].ScheduledUs {
-		f.Mean = float64(busy) / float64(rows[n-1].ScheduledUs-rows[0].ScheduledUs)
+	if n := len(at); n > 1 && at[n-1] > at[0] {
+		f.Mean = float64(busy) / float64(at[n-1]-at[0])
 	}
 	return f
 }

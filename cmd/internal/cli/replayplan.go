@@ -73,9 +73,9 @@ type planned struct {
 
 // stamps are the plan's stamps, in order.
 func (p *planned) stamps() []time.Duration {
-	out := make([]time.Duration, len(p.plan.Rows))
+	out := make([]time.Duration, p.plan.Len())
 	for i := range out {
-		out[i] = time.Duration(p.plan.Rows[i].ScheduledUs) * time.Microsecond
+		out[i] = p.plan.At(i)
 	}
 	return out
 }

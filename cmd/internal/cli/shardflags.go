@@ -21,8 +21,8 @@ import (
 type shardFlags struct {
 	shard, startAt string
 
-	part replay.Shard
-	zero time.Time
+	part      replay.Shard
+	startTime time.Time
 }
 
 func (f *shardFlags) add(cmd *cobra.Command) {
@@ -43,7 +43,7 @@ func (f *shardFlags) validate(virtual bool) error {
 		}
 	}
 	if f.startAt != "" {
-		f.zero, err = parseStart(f.startAt)
+		f.startTime, err = parseStart(f.startAt)
 		errs = append(errs, err)
 	}
 	if virtual && (f.shard != "" || f.startAt != "") {
