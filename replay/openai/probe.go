@@ -101,7 +101,8 @@ func (c *Client) describe(ctx context.Context, t *target) (*described, error) {
 		return nil, err
 	}
 	if answer.status == http.StatusOK && !answer.isJSON() {
-		return d, nil // it answers whatever it is asked: nothing is to be learned
+		d.facts["answers_anything"] = true // nothing is to be learned from it
+		return d, nil
 	}
 	answer.into(&models)
 	if kept := keepModels(models.Data); len(kept) > 0 {
@@ -233,7 +234,11 @@ func (c *Client) ask(ctx context.Context, t *target, method, route string, body 
 	r := &reply{status: resp.StatusCode}
 	r.media, _, _ = mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	if r.media == "text/event-stream" && method == http.MethodGet {
-		return r, nil // it may never end
+		// It is no answer and may never end. Read to its end it leaves nothing behind at the target.
+		const patience = 2 * time.Second
+		defer time.AfterFunc(patience, cancel).Stop()
+		_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, limit))
+		return r, nil
 	}
 	r.body, r.err = io.ReadAll(io.LimitReader(resp.Body, limit))
 	switch r.status {
