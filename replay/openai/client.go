@@ -115,12 +115,13 @@ func (c *Client) Close() error {
 func (c *Client) exchange(ctx context.Context, t *target, call *replay.Call) {
 	o := &call.Outcome
 	o.Target = t.name
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	var cancel func()
 	if c.opts.Timeout > 0 {
 		ctx, cancel = context.WithTimeoutCause(ctx, c.opts.Timeout, errTimeout)
-		defer cancel()
+	} else {
+		ctx, cancel = context.WithCancel(ctx)
 	}
+	defer cancel()
 	req := c.request(t, call).WithContext(ctx)
 	rt := c.http
 	if t.base.Scheme == "https" && !c.opts.HTTP1 {
@@ -210,8 +211,9 @@ func (c *Client) request(t *target, call *replay.Call) *http.Request {
 	return req
 }
 
-// packet is a read buffer. Its size bounds what one read takes, not a line.
-type packet [4 << 10]byte
+// packet is a read buffer. Its size bounds what one read takes, not a line: what the kernel had is in the
+// connection's own buffer by then, and 10,000 open streams hold a packet each.
+type packet [1 << 10]byte
 
 var packets = sync.Pool{New: func() any { return new(packet) }}
 

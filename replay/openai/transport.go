@@ -76,6 +76,8 @@ func newHTTP(o *Options, config *tls.Config, dial func(context.Context, string, 
 		MaxIdleConnsPerHost: perHost,
 		IdleConnTimeout:     idle,
 		DisableCompression:  true,
+		// Events are small, and 10,000 connections have a buffer each.
+		ReadBufferSize: 2 << 10,
 		// Any proxy of the environment would be measured with the target: none is used.
 		Proxy:     nil,
 		Protocols: &protocols,
