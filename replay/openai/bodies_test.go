@@ -231,3 +231,17 @@ func TestLiveHistory(t *testing.T) {
 		t.Errorf("%s\nwant %s…", body, want)
 	}
 }
+
+func TestQueueTimeOfWholeAnswers(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("X-Queue-Time", "12.5")
+		io.WriteString(w, transporttest.Chunks.Whole)
+	}))
+	defer srv.Close()
+	cl := client(t, openai.Options{Targets: []string{srv.URL}})
+	defer cl.Close()
+	if o := send(t, cl); o.Status != schemas.ResultOK || o.ServerQueue != 12500*time.Microsecond {
+		t.Errorf("%s, queue %v", o.Status, o.ServerQueue)
+	}
+}

@@ -161,6 +161,9 @@ func (c *Client) answer(ctx context.Context, cancel func(), call *replay.Call, r
 		c.readStream(ctx, cancel, call, keep, resp.Body)
 	case kind == "application/json" || strings.HasSuffix(kind, "+json") || kind == "":
 		c.readWhole(ctx, call, keep, resp.Body)
+		if ms, err := strconv.ParseFloat(resp.Header.Get("X-Queue-Time"), 64); err == nil && ms >= 0 && ms < 1e12 {
+			o.ServerQueue = fromMillis(ms) // TGI tells it, of whole answers only
+		}
 	default:
 		o.Status, o.ErrorKind = schemas.ResultHTTPError, replay.KindNotSSE
 	}
