@@ -79,7 +79,7 @@ var explanations = map[string]string{
 	KindDrain:          "the answer was not complete when the drain ended; see --drain",
 	KindAborted:        "the run was aborted while the request was in flight",
 	KindRedirect:       "the target redirected, which a replay does not follow: give the final URL as --target",
-	KindHTTP4xx:        "the target refused the request (HTTP 4xx): try one by hand, or --probe to see which field it refuses",
+	KindHTTP4xx:        "the target refused the request (HTTP 4xx): see target.targets in manifest.json for what it takes",
 	KindHTTP5xx:        "the target failed (HTTP 5xx)",
 	KindHTTPOther:      "the target answered with an HTTP status that is no answer",
 	KindUnauthorized:   "the target wants a key, or another one: set TAILGATE_API_KEY",

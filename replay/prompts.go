@@ -3,7 +3,6 @@ package replay
 import (
 	"hash/fnv"
 	"math"
-	"math/bits"
 	"strconv"
 
 	"tailgate/internal/rng"
@@ -77,9 +76,21 @@ func (p *Prompts) AppendIDs(dst []byte, row *schemas.TraceRow, from, to int32) [
 			dst = append(dst, ',')
 		}
 		first = false
-		dst = strconv.AppendInt(dst, int64(p.id(digit)), 10)
+		dst = appendID(dst, uint32(p.id(digit)))
 	})
 	return dst
+}
+
+// appendID appends a number of four or five digits, as most are, without the way around of strconv.
+func appendID(dst []byte, id uint32) []byte {
+	if id < 1000 || id > 99_999 {
+		return strconv.AppendUint(dst, uint64(id), 10)
+	}
+	if id > 9999 {
+		dst = append(dst, byte('0'+id/10_000))
+		id %= 10_000
+	}
+	return append(dst, byte('0'+id/1000), byte('0'+id/100%10), byte('0'+id/10%10), byte('0'+id%10))
 }
 
 // Text returns the row's prompt as text: row.InputTokens words with a blank in front of each. With a vocabulary
@@ -172,17 +183,23 @@ func (p *Prompts) fill(name uint64, n int32, span uint64, yield func(uint32)) {
 	spell(name, n, span, yield)
 }
 
-// spell yields n digits that name determines: first the digits of name itself, then hashed ones.
+// spell yields n digits that name determines: first the digits of name itself, then hashed ones, three from each
+// hash of 64 bits (21 bits are 64 times more than the largest span has: no digit is 2 % likelier than another).
 func spell(name uint64, n int32, span uint64, yield func(uint32)) {
+	const perHash, width = 3, 21
 	places := int32(math.Ceil(64 / math.Log2(float64(max(span, 2)))))
 	rest := name
-	for i := range n {
-		if i < places {
-			yield(uint32(rest % span))
-			rest /= span
-			continue
+	i := int32(0)
+	for ; i < min(places, n); i++ {
+		yield(uint32(rest % span))
+		rest /= span
+	}
+	for i < n {
+		h := rng.Hash(name, uint64(i))
+		for range min(perHash, n-i) {
+			yield(uint32(h & (1<<width - 1) * span >> width))
+			h >>= width
+			i++
 		}
-		hi, _ := bits.Mul64(rng.Hash(name, uint64(i)), span)
-		yield(uint32(hi))
 	}
 }
