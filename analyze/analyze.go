@@ -104,6 +104,7 @@ func newReport(v *view) *Report {
 		}
 		r.Runs = append(r.Runs, ref)
 	}
+	r.DrainRows = len(v.rows) - len(v.d.tails(v.rows))
 	for _, i := range v.rows {
 		switch code := v.d.status.at(i); code {
 		case statusOK:

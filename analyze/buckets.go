@@ -115,13 +115,14 @@ func (v values) smallest(ranks ...int) []float64 {
 
 // metric describes one metric of a cell.
 func (d *Data) metric(c cell, m metric, name string) Metric {
+	rows := d.tails(c.rows)
 	if m.pooled() {
-		s := d.gapSample(c.rows, m)
+		s := d.gapSample(rows, m)
 		return describe(name, s.finite(), s.undefined, s.infinite(), m.scale())
 	}
-	vals := make(values, 0, len(c.rows))
+	vals := make(values, 0, len(rows))
 	undefined, failed := 0, 0
-	for _, i := range c.rows {
+	for _, i := range rows {
 		if !d.ok(i) {
 			failed++
 			continue

@@ -43,7 +43,7 @@ type Data struct {
 	scheduled, sent, first, firstOutput, last, closed, queue column[int64]
 	inputLength, outputLength, inputTokens, outputTokens     column[int32]
 	firstTokens, events                                      column[int32]
-	streamed, tokenGaps, warm                                column[bool]
+	streamed, tokenGaps, warm, drain                         column[bool]
 
 	status                                        words
 	tenant, class, model, target, session, bucket words
@@ -51,6 +51,20 @@ type Data struct {
 	gapCount column[int32] // null is 0
 	gapEnds  []int64       // made at the end of loading: the gaps of row i are gaps[gapEnds[i-1]:gapEnds[i]]
 	gaps     []int32       // µs
+}
+
+// tails are the rows among these that count in tails: all but those that kept the load up at the end.
+func (d *Data) tails(rows []int32) []int32 {
+	if d.drain.v == nil {
+		return rows
+	}
+	out := make([]int32, 0, len(rows))
+	for _, i := range rows {
+		if !d.drain.at(i) {
+			out = append(out, i)
+		}
+	}
+	return out
 }
 
 // Rows counts the rows of all inputs, warm-up included.

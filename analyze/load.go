@@ -17,10 +17,12 @@ import (
 const (
 	resultsName  = "results.parquet"
 	segmentsGlob = "results-*.parquet"
+	shardsGlob   = "shard-*"
 )
 
 // Load reads the result rows of all paths into one Data: run folders, single results files (Parquet, or JSONL,
-// plain, gzip or zstd) and "-" for JSONL on standard input. Inputs of one run (shards) share its clock. A
+// plain, gzip or zstd) and "-" for JSONL on standard input. Inputs of one run (shards) share its clock, and a folder
+// of shards stands for all of them. A
 // folder without a manifest is loaded as unfinished. Broken or foreign content is a fault of kind Data that
 // names the file, and the line where there is one.
 func Load(ctx context.Context, paths []string) (*Data, error) {
@@ -77,6 +79,14 @@ func (d *Data) loadFolder(ctx context.Context, dir string) error {
 		}
 		return d.loadParquet(ctx, in, path)
 	}
+	if shards := foldersIn(dir, shardsGlob); m == nil && len(shards) > 0 {
+		for _, shard := range shards {
+			if err := d.loadFolder(ctx, shard); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 	segments, err := filepath.Glob(filepath.Join(escapeGlob(dir), segmentsGlob))
 	if err != nil || len(segments) == 0 {
 		return fault.Mark(fmt.Errorf("loading results: %s holds no results", dir), fault.Data,
@@ -87,6 +97,19 @@ func (d *Data) loadFolder(ctx context.Context, dir string) error {
 		return d.loadParquet(ctx, in, segments...)
 	}
 	return d.loadSegments(ctx, in, segments)
+}
+
+// foldersIn lists the folders in dir whose names match, in order.
+func foldersIn(dir, pattern string) []string {
+	var out []string
+	// The pattern is a constant and well formed.
+	found, _ := filepath.Glob(filepath.Join(escapeGlob(dir), pattern))
+	for _, path := range found {
+		if st, err := os.Stat(path); err == nil && st.IsDir() {
+			out = append(out, path)
+		}
+	}
+	return out
 }
 
 // loadSegments reads what a killed run left: an unreadable segment is named and left out, since the run is

@@ -97,7 +97,8 @@ type jsonRow struct {
 	labels             map[string]string
 	gaps               []int32
 	streamed, perToken bool
-	unscheduled, warm  bool
+	unscheduled        bool
+	warm, drain        bool
 }
 
 func parseRow(text []byte) (*jsonRow, error) {
@@ -127,7 +128,7 @@ func parseRow(text []byte) (*jsonRow, error) {
 	row.perToken = p.flag("itl_is_token", false)
 	row.gaps = p.gaps()
 	phase, _ := p.text("phase")
-	row.warm = phase == schemas.PhaseWarmup
+	row.warm, row.drain = phase == schemas.PhaseWarmup, phase == schemas.PhaseDrain
 	if p.err != nil {
 		return nil, p.err
 	}
@@ -185,6 +186,7 @@ func (s *jsonSink) append(r *jsonRow) {
 	d.streamed.append(r.streamed, 0)
 	d.tokenGaps.append(r.perToken, 0)
 	d.warm.append(r.warm, 0)
+	d.drain.append(r.drain, 0)
 	d.gapCount.append(int32(len(r.gaps)), 0)
 	d.gaps = append(d.gaps, r.gaps...)
 }

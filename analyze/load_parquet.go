@@ -64,7 +64,7 @@ func (d *Data) appendParquet(ctx context.Context, path string) (string, error) {
 	}
 	g.Go(func() error { return scanBools(gctx, c, "streamed", &d.streamed, n) })
 	g.Go(func() error { return scanBools(gctx, c, "itl_is_token", &d.tokenGaps, n) })
-	g.Go(func() error { return scanPhase(gctx, c, &d.warm, n) })
+	g.Go(func() error { return d.scanPhase(gctx, c, n) })
 	g.Go(func() error { return d.scanGaps(gctx, c, n) })
 	var runs parquetio.Dict
 	g.Go(func() error {
@@ -156,17 +156,20 @@ func scanBools(ctx context.Context, c *parquetio.Columns, name string, col *colu
 	})
 }
 
-func scanPhase(ctx context.Context, c *parquetio.Columns, warm *column[bool], n int) error {
+func (d *Data) scanPhase(ctx context.Context, c *parquetio.Columns, n int) error {
 	var dict parquetio.Dict
-	warmup := dict.Code([]byte(schemas.PhaseWarmup))
-	return whole(c, "phase", warm, n, func() error {
+	warmup, drain := dict.Code([]byte(schemas.PhaseWarmup)), dict.Code([]byte(schemas.PhaseDrain))
+	err := whole(c, "phase", &d.warm, n, func() error {
 		return c.Strings(ctx, "phase", &dict, func(codes []int32) error {
 			for _, code := range codes {
-				warm.append(code == warmup, n)
+				d.warm.append(code == warmup, n)
+				d.drain.append(code == drain, n)
 			}
 			return nil
 		})
 	})
+	d.drain.pad(n)
+	return err
 }
 
 func (d *Data) scanGaps(ctx context.Context, c *parquetio.Columns, n int) error {

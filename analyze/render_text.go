@@ -79,6 +79,9 @@ func (r *Report) requestsText() string {
 	if r.WarmupRows > 0 {
 		parts = append(parts, fmt.Sprintf("%d warm-up rows left out", r.WarmupRows))
 	}
+	if r.DrainRows > 0 {
+		parts = append(parts, fmt.Sprintf("%d of the cool-down, not in tails", r.DrainRows))
+	}
 	if r.ExcludedNonStream > 0 {
 		parts = append(parts, fmt.Sprintf("%d not streamed, without ttft", r.ExcludedNonStream))
 	}

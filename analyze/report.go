@@ -74,7 +74,8 @@ type Report struct {
 	SuccessRate     Figure         `json:"success_rate"`
 	Errors          map[string]int `json:"errors"` // rows by status, without ok and not_sent
 	NotSent         int            `json:"not_sent"`
-	WarmupRows      int            `json:"warmup_rows"` // left out of everything else
+	WarmupRows      int            `json:"warmup_rows"`          // left out of everything else
+	DrainRows       int            `json:"drain_rows,omitempty"` // cool-down: in success, not in tails
 	MeasuredMinutes Figure         `json:"measured_minutes"`
 
 	ExcludedNonStream int        `json:"excluded_non_stream"` // ok, but not streamed: no ttft, tpot, itl

@@ -23,8 +23,9 @@ type evidence struct {
 	lacks string
 }
 
-// evidence collects metric m of the rows for a rule.
+// evidence collects metric m of the rows for a rule, without those of the cool-down.
 func (d *Data) evidence(rows []int32, m metric) evidence {
+	rows = d.tails(rows)
 	if !m.pooled() {
 		s := d.rowSample(rows, m)
 		switch {

@@ -36,10 +36,16 @@ func (v *view) validity(ttftLimit time.Duration) (reasons []string, judged bool)
 			reasons = append(reasons, in.Manifest.Run.Invalid...)
 		}
 	}
+	reasons = append(reasons, v.d.shardFaults(ttftLimit)...)
 	if !judged {
 		return reasons, len(reasons) > 0
 	}
 	return append(reasons, v.late(ttftLimit)...), true
+}
+
+// lagLimit is the lateness in µs that a client may have.
+func lagLimit(ttftLimit time.Duration) float64 {
+	return max(lagFloorUs, lagShare*float64(ttftLimit.Microseconds()))
 }
 
 // late holds the client's own lateness against its limits.
@@ -73,7 +79,7 @@ func (v *view) late(ttftLimit time.Duration) []string {
 		}
 	}
 	var reasons []string
-	limit := max(lagFloorUs, lagShare*float64(ttftLimit.Microseconds()))
+	limit := lagLimit(ttftLimit)
 	if n := lags.count(); n > 0 {
 		if p99 := lags.smallest(stats.Rank(n, .99))[0]; p99 > limit {
 			reasons = append(reasons, fmt.Sprintf("the client was late: p99 of lag is %.4g ms, %.4g ms allowed", p99/1000, limit/1000))

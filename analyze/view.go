@@ -2,6 +2,7 @@ package analyze
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"time"
 )
@@ -18,6 +19,7 @@ type view struct {
 type period struct {
 	from, to   int   // rows[from:to]
 	start, end int64 // first scheduled row, and the end of the schedule, µs
+	until      int64 // where what counts in tails ends: the end, or the start of the cool-down
 	last       int64 // last scheduled row
 	done       int64 // last completion, noTime without one
 }
@@ -90,22 +92,30 @@ func (v *view) period(from, to int) period {
 	if n := int64(to - from); n > 1 {
 		p.end += (last - first) / (n - 1)
 	}
+	drain := int64(math.MaxInt64)
 	for _, i := range v.rows[from:to] {
 		p.done = max(p.done, d.done(i))
+		if d.drain.at(i) {
+			drain = min(drain, d.scheduled.at(i))
+		}
 	}
 	for _, in := range d.Inputs {
 		if in.Manifest != nil && in.Manifest.Run != nil && in.clock == d.Inputs[d.input.at(v.rows[from])].clock {
 			p.end = max(p.end, in.Manifest.Run.DurationUs)
+			if cool := in.Manifest.Run.CooldownUs; cool > 0 {
+				drain = min(drain, in.Manifest.Run.DurationUs-cool)
+			}
 		}
 	}
+	p.until = max(first, min(p.end, drain))
 	return p
 }
 
-// minutes is the length of the measured schedule, all periods together.
+// minutes is the length of the schedule that counts in tails, all periods together.
 func (v *view) minutes() float64 {
 	us := int64(0)
 	for _, p := range v.periods {
-		us += p.end - p.start
+		us += p.until - p.start
 	}
 	return float64(us) / 6e7
 }

@@ -40,7 +40,11 @@ type Call struct {
 	Phase     string
 	Scheduled time.Duration // since the schedule's zero
 	// Zero is the schedule's zero on the monotonic clock; the zero time in virtual time.
-	Zero    time.Time
+	Zero time.Time
+	// KeepAnswer asks the transport for Outcome.Answer: a later turn of the session builds on it.
+	KeepAnswer bool
+	// Before is what was said in the session so far (HistoryLive); nil = send the prompt of the trace whole.
+	Before  *Exchange
 	Outcome Outcome
 }
 
@@ -73,6 +77,8 @@ type Outcome struct {
 	HTTPStatus int    // 0 = no answer
 	ErrorKind  string // Kind… constant; "" = none
 	Target     string
+
+	Answer Answer // where Call.KeepAnswer asks for it
 
 	gaps    []int32 // µs between token-bearing events, shared over the tokens of the later one
 	guessed bool    // an event did not tell its tokens

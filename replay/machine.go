@@ -10,6 +10,7 @@ type event struct {
 	kind   eventKind
 	row    int           // evEnded: index of the row
 	at     time.Duration // evEnded: when it ended, at most the now of the step
+	failed bool          // evEnded: without success
 	reason string        // evStop: why
 }
 
@@ -35,13 +36,14 @@ const (
 	stopFailFast = "fail_fast"
 	stopAbort    = "abort"
 	stopRecorder = "recorder"
+	stopAbortIf  = "abort_if"
 )
 
 // machine decides what is sent when. It is pure: no clock, no goroutine, no I/O.
 type machine struct {
 	plan        *Plan
 	maxInflight int
-	concurrency int
+	slots       *slots        // closed loop; nil = open loop
 	deadline    time.Duration // 0 = none
 	count       int64         // 0 = no limit
 
@@ -49,13 +51,16 @@ type machine struct {
 	later   dueHeap   // turns=think: turns whose parent has ended
 	waiting []send    // due, held back by the cap; a queue from head
 	head    int       // of waiting
-	free    []send    // closed loop: free slots, scheduled = the instant at which each became free
 	parent  []int32   // turns=think: index of the parent, -1 = none; nil = every row goes by its stamp
-	turns   [][]int32 // turns=think: indices of the turns that follow each row
+	turns   [][]int32 // indices of the turns that follow each row; nil where nobody asks
+	ends    bool      // a failed turn ends its session
 	isSent  []bool
+	dropped []bool // turns of ended sessions; nil where none ends
+	drops   int64
 
 	inflight   int
 	sent       int64
+	maxBacklog int
 	stopped    string // "" = sending
 	capReached bool
 	out        []send // reused
@@ -63,20 +68,25 @@ type machine struct {
 
 func newMachine(p *Plan, o *Options) *machine {
 	m := &machine{
-		plan: p, maxInflight: o.MaxInflight, concurrency: o.Concurrency,
-		deadline: o.Duration, count: o.Count, isSent: make([]bool, len(p.Rows)),
+		plan: p, maxInflight: o.MaxInflight, slots: newSlots(o.steps(), p.Len()),
+		deadline: o.deadline(), count: o.Count, isSent: make([]bool, p.Len()),
+		ends: o.FailedTurn == FailedTurnEnd,
 	}
-	for range min(o.Concurrency, len(p.Rows)) {
-		m.free = append(m.free, send{})
+	if o.Turns != TurnsThink && !m.ends {
+		return m
+	}
+	parent := p.parents()
+	m.turns = make([][]int32, p.Len())
+	for i, j := range parent {
+		if j >= 0 {
+			m.turns[j] = append(m.turns[j], int32(i))
+		}
 	}
 	if o.Turns == TurnsThink {
-		m.parent = p.parents()
-		m.turns = make([][]int32, len(p.Rows))
-		for i, j := range m.parent {
-			if j >= 0 {
-				m.turns[j] = append(m.turns[j], int32(i))
-			}
-		}
+		m.parent = parent
+	}
+	if m.ends {
+		m.dropped = make([]bool, p.Len())
 	}
 	return m
 }
@@ -88,9 +98,12 @@ func (m *machine) step(now time.Duration, ev event) []send {
 	switch ev.kind {
 	case evEnded:
 		m.inflight--
+		if m.ends && ev.failed {
+			m.drop(ev.row)
+		}
 		m.follow(ev.row, ev.at)
-		if m.concurrency > 0 {
-			m.free = append(m.free, send{scheduled: ev.at})
+		if m.slots != nil {
+			m.slots.release(ev.at)
 		}
 	case evStop:
 		m.stop(ev.reason)
@@ -98,7 +111,8 @@ func (m *machine) step(now time.Duration, ev event) []send {
 	if m.deadline > 0 && now >= m.deadline {
 		m.stop(stopDuration)
 	}
-	if m.concurrency > 0 {
+	if m.slots != nil {
+		m.slots.advance(now)
 		m.fillSlots()
 	} else {
 		m.collectDue(now)
@@ -116,7 +130,7 @@ func (m *machine) stop(reason string) {
 }
 
 // over tells that nothing will be sent any more.
-func (m *machine) over() bool { return m.stopped != "" || m.sent == int64(len(m.plan.Rows)) }
+func (m *machine) over() bool { return m.stopped != "" || m.sent+m.drops == int64(m.plan.Len()) }
 
 // wake is the next instant at which a tick matters; false = none before a request ends.
 func (m *machine) wake() (time.Duration, bool) {
@@ -124,8 +138,10 @@ func (m *machine) wake() (time.Duration, bool) {
 	if m.over() {
 		return 0, false
 	}
-	if m.concurrency == 0 {
+	if m.slots == nil {
 		at, _, ok = m.next()
+	} else {
+		at, ok = m.slots.next()
 	}
 	if m.deadline > 0 && (!ok || m.deadline < at) {
 		at, ok = m.deadline, true
@@ -136,42 +152,62 @@ func (m *machine) wake() (time.Duration, bool) {
 // follow makes the turns after row due: in think mode a turn goes when its parent has ended, plus the difference
 // of their stamps.
 func (m *machine) follow(row int, ended time.Duration) {
-	if m.turns == nil {
+	if m.parent == nil {
 		return
 	}
 	for _, i := range m.turns[row] {
-		think := stamp(&m.plan.Rows[i]) - stamp(&m.plan.Rows[row])
+		if m.isDropped(int(i)) {
+			continue
+		}
+		think := m.plan.At(int(i)) - m.plan.At(row)
 		heap.Push(&m.later, send{row: int(i), scheduled: ended + think})
 	}
 }
 
+// drop ends the session behind a failed row: its later turns are not sent.
+func (m *machine) drop(row int) {
+	for _, i := range m.turns[row] {
+		if !m.isSent[i] && !m.dropped[i] {
+			m.dropped[i] = true
+			m.drops++
+		}
+		m.drop(int(i))
+	}
+}
+
+func (m *machine) isDropped(row int) bool { return m.dropped != nil && m.dropped[row] }
+
 // fillSlots gives every free slot the next row.
 func (m *machine) fillSlots() {
-	for len(m.free) > 0 && !m.over() {
-		slot := m.free[0]
-		m.free = m.free[1:]
-		slot.row = m.cursor
+	for !m.over() {
+		for m.isDropped(m.cursor) {
+			m.cursor++
+		}
+		at, ok := m.slots.take()
+		if !ok {
+			return
+		}
 		m.cursor++
-		m.emit(slot)
+		m.emit(send{row: m.cursor - 1, scheduled: at})
 	}
 }
 
 // next is the earliest instant that a row waits for, by time and then by place in the plan; turn tells that the
 // row is the first of m.later, else it is the one at the cursor.
 func (m *machine) next() (at time.Duration, turn, ok bool) {
-	for m.parent != nil && m.cursor < len(m.plan.Rows) && m.parent[m.cursor] >= 0 {
-		m.cursor++ // becomes due through its parent
+	for m.cursor < m.plan.Len() && (m.parent != nil && m.parent[m.cursor] >= 0 || m.isDropped(m.cursor)) {
+		m.cursor++ // becomes due through its parent, or never
 	}
-	byStamp := m.cursor < len(m.plan.Rows)
+	byStamp := m.cursor < m.plan.Len()
 	if len(m.later) == 0 {
 		if !byStamp {
 			return 0, false, false
 		}
-		return stamp(&m.plan.Rows[m.cursor]), false, true
+		return m.plan.At(m.cursor), false, true
 	}
 	first := m.later[0]
-	if byStamp && before(send{row: m.cursor, scheduled: stamp(&m.plan.Rows[m.cursor])}, first) {
-		return stamp(&m.plan.Rows[m.cursor]), false, true
+	if byStamp && before(send{row: m.cursor, scheduled: m.plan.At(m.cursor)}, first) {
+		return m.plan.At(m.cursor), false, true
 	}
 	return first.scheduled, true, true
 }
@@ -200,9 +236,12 @@ func (m *machine) release() {
 	for m.head < len(m.waiting) && !m.over() {
 		if m.maxInflight > 0 && m.inflight >= m.maxInflight {
 			m.capReached = true
+			m.maxBacklog = max(m.maxBacklog, m.backlog())
 			return
 		}
-		m.emit(m.waiting[m.head])
+		if s := m.waiting[m.head]; !m.isDropped(s.row) {
+			m.emit(s)
+		}
 		m.head++
 	}
 	if m.head == len(m.waiting) {
@@ -226,7 +265,7 @@ func (m *machine) backlog() int { return len(m.waiting) - m.head }
 // unsent calls f for every row that was scheduled and never sent, in plan order. In a closed loop there is none:
 // such a row never had a slot.
 func (m *machine) unsent(f func(send)) {
-	if m.concurrency > 0 {
+	if m.slots != nil {
 		return
 	}
 	due := make(map[int]time.Duration, len(m.later)+m.backlog())
@@ -242,7 +281,7 @@ func (m *machine) unsent(f func(send)) {
 		}
 		at, ok := due[i]
 		if !ok {
-			at = stamp(&m.plan.Rows[i])
+			at = m.plan.At(i)
 		}
 		f(send{row: i, scheduled: at})
 	}

@@ -117,6 +117,18 @@ func TestMachine(t *testing.T) {
 			sends: []string{"0@0", "2@150", "1@1100"}, unsent: []int{3}, stopped: "duration"},
 		{name: "think time under a cap", plan: session, opts: Options{Turns: TurnsThink, MaxInflight: 1}, service: time.Second,
 			sends: []string{"0@0", "2@1000+850", "1@2000+900", "3@3200"}, capped: true},
+		{name: "steps: more slots at a fixed instant", plan: every(0, 9), service: 100 * ms,
+			opts:  Options{Steps: []Step{{1, 150 * ms}, {3, 0}}},
+			sends: []string{"0@0", "1@100", "2@150", "3@150", "4@200", "5@250", "6@250", "7@300", "8@350"}},
+		{name: "steps: a slot goes when its request ends, and the last step ends the run", plan: every(0, 9), service: 100 * ms,
+			opts:  Options{Steps: []Step{{3, 50 * ms}, {1, 200 * ms}}},
+			sends: []string{"0@0", "1@0", "2@0", "3@100", "4@200"}, stopped: "duration"},
+		{name: "steps: a free slot is taken away at once", plan: every(0, 2), service: 100 * ms,
+			opts:  Options{Steps: []Step{{2, 10 * ms}, {1, 0}}},
+			sends: []string{"0@0", "1@0"}},
+		{name: "steps and a shorter duration", plan: every(0, 9), service: 100 * ms,
+			opts:  Options{Steps: []Step{{1, 150 * ms}, {3, 150 * ms}}, Duration: 120 * ms},
+			sends: []string{"0@0", "1@100"}, stopped: "duration"},
 		{name: "empty plan", plan: planAt(), service: ms},
 	}
 	for _, c := range cases {
@@ -230,5 +242,59 @@ func TestCPUWatch(t *testing.T) {
 	w.sample(20*second, used+5*second)
 	if w.worst != worst {
 		t.Errorf("a quiet window changed the worst share to %v", w.worst)
+	}
+}
+
+// A failed turn ends its session: what is on the way goes on, what comes after it is not sent.
+func TestFailedTurnEndsItsSession(t *testing.T) {
+	p := planAt(0, 100, 150, 300, 900)
+	for i, parent := range []int64{-1, 0, -1, 1, 3} {
+		if parent >= 0 {
+			p.Rows[i].Parent = &parent
+		}
+	}
+	cases := map[string]struct {
+		opts   Options
+		want   string
+		unsent []int
+	}{
+		"by stamp":  {Options{FailedTurn: FailedTurnEnd}, "[0 1 2]", []int{3, 4}},
+		"by think":  {Options{FailedTurn: FailedTurnEnd, Turns: TurnsThink}, "[0 2]", []int{1, 3, 4}},
+		"skip":      {Options{FailedTurn: FailedTurnSkip}, "[0 1 2 3 4]", nil},
+		"two slots": {Options{FailedTurn: FailedTurnEnd, Concurrency: 2}, "[0 1 2]", nil},
+		"cap":       {Options{FailedTurn: FailedTurnEnd, MaxInflight: 1}, "[0 2]", []int{1, 3, 4}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			m := newMachine(p, &c.opts)
+			var sent []int
+			var ends []time.Duration
+			now := time.Duration(0)
+			step := func(ev event) {
+				for _, s := range m.step(now, ev) {
+					sent = append(sent, s.row)
+					ends = append(ends, now+200*ms)
+				}
+			}
+			for next := 0; ; {
+				step(event{kind: evTick})
+				at, ok := m.wake()
+				if next < len(ends) && (!ok || ends[next] <= at) {
+					now = ends[next]
+					next++
+					step(event{kind: evEnded, row: sent[next-1], at: now, failed: sent[next-1] == 0})
+					continue
+				}
+				if !ok {
+					break
+				}
+				now = at
+			}
+			var unsent []int
+			m.unsent(func(s send) { unsent = append(unsent, s.row) })
+			if fmt.Sprint(sent) != c.want || !slices.Equal(unsent, c.unsent) || !m.over() || m.stopped != "" {
+				t.Errorf("sent %v, unsent %v, over %v, stopped %q", sent, unsent, m.over(), m.stopped)
+			}
+		})
 	}
 }

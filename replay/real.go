@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"tailgate/internal/fault"
 	"tailgate/internal/waiter"
 	"tailgate/schemas"
 )
@@ -27,10 +28,14 @@ func RunReal(ctx context.Context, p *Plan, o Options, tr Transport, rec *Recorde
 	if err != nil {
 		return nil, err
 	}
-	r := &realRun{run: base, tr: tr, live: newLive(), cpu: newCPUWatch(), idle: make(chan struct{})}
+	if late := time.Since(o.StartAt); !o.StartAt.IsZero() && late > 0 {
+		return nil, fault.Mark(fmt.Errorf("starting at %s: that was %v ago", o.StartAt.Format(time.RFC3339), late.Round(time.Millisecond)),
+			fault.Failure, "give a later --start-at: all shards of a run must be ready by then")
+	}
+	r := &realRun{run: base, tr: tr, live: newLive(), self: newSelfWatch(), idle: make(chan struct{})}
 	r.ctx, r.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	defer r.cancel(nil)
-	o.logger().Info("replay starts", "rows", len(p.Rows), "length", p.length(), "concurrency", o.Concurrency,
+	o.logger().Info("replay starts", "rows", p.Len(), "length", p.length(), "concurrency", o.Concurrency,
 		"max_inflight", o.MaxInflight, "turns", o.Turns, "output", o.outputMode(), "seed", o.Seed)
 
 	if ctx.Err() != nil {
@@ -57,7 +62,7 @@ func RunReal(ctx context.Context, p *Plan, o Options, tr Transport, rec *Recorde
 type realRun struct {
 	tr     Transport
 	live   *live
-	cpu    *cpuWatch
+	self   *selfWatch
 	ctx    context.Context // of the requests
 	cancel context.CancelCauseFunc
 	zero   time.Time
@@ -78,11 +83,15 @@ func (r *realRun) startDispatcher() (<-chan struct{}, error) {
 		defer close(over)
 		w, err := r.newWaiter()
 		if err == nil {
-			r.w, r.zero = w, time.Now()
+			r.w, r.zero = w, r.start()
 			defer w.Close()
+			if o := r.opts.OnStart; o != nil {
+				o(r.zero)
+			}
 		}
 		ready <- err
 		if err == nil {
+			r.awaitZero()
 			r.dispatch()
 		}
 	}()
@@ -94,6 +103,28 @@ func (r *realRun) newWaiter() (waiter.Waiter, error) {
 		return waiter.NewRuntime(), nil
 	}
 	return waiter.New()
+}
+
+// start is the schedule's zero on the monotonic clock.
+func (r *realRun) start() time.Time {
+	now := time.Now()
+	if r.opts.StartAt.IsZero() {
+		return now
+	}
+	return now.Add(r.opts.StartAt.Sub(now))
+}
+
+// awaitZero waits for the schedule's zero, or until sending is over.
+func (r *realRun) awaitZero() {
+	for time.Now().Before(r.zero) {
+		r.mu.Lock()
+		over := r.m.over()
+		r.mu.Unlock()
+		if over {
+			return
+		}
+		r.w.Wait(r.zero)
+	}
 }
 
 // dispatch ticks the machine at every instant that it names, until it will send no more.
@@ -159,7 +190,7 @@ func (r *realRun) ended(c *Call) {
 	if stop {
 		r.step(event{kind: evStop, reason: stopFailFast})
 	}
-	r.step(event{kind: evEnded, row: c.Index, at: closed})
+	r.step(event{kind: evEnded, row: c.Index, at: closed, failed: c.Outcome.Status != schemas.ResultOK})
 }
 
 // drain waits until every request has ended, at most Options.Drain, and cancels the rest.
@@ -193,19 +224,25 @@ func (r *realRun) awaitAbort(over <-chan struct{}) {
 func (r *realRun) watch(over <-chan struct{}) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
-	warned := false
+	warned, rules := false, newAbortWatch(r.opts.AbortIf)
+	speed := &pace{plan: r.plan, closed: len(r.opts.steps()) > 0}
 	for {
 		select {
 		case <-over:
-			r.cpu.sample(time.Since(r.zero), cpuTime())
+			r.self.sample(time.Since(r.zero))
 			return
 		case <-tick.C:
 		}
-		r.cpu.sample(time.Since(r.zero), cpuTime())
+		r.self.sample(time.Since(r.zero))
 		if r.rec.Err() != nil {
 			r.step(event{kind: evStop, reason: stopRecorder})
 		}
 		p := r.progress()
+		speed.look(&p)
+		if rule := rules.look(p.Elapsed, p.OK, p.Failed, r.gauge(&p)); rule != "" {
+			r.opts.logger().Warn("stopping to protect the target", "abort_if", rule)
+			r.abortedBy(rule)
+		}
 		if limit := r.opts.lagLimit(); p.LagP99 > limit && !warned {
 			warned = true
 			r.opts.logger().Warn("the schedule is not kept: this run will be invalid", "lag_p99", p.LagP99, "limit", limit)
@@ -216,8 +253,34 @@ func (r *realRun) watch(over <-chan struct{}) {
 	}
 }
 
+// abortedBy stops sending for a rule of abort_if.
+func (r *realRun) abortedBy(rule string) {
+	r.book.Lock()
+	r.sum.AbortedBy = rule
+	r.book.Unlock()
+	r.step(event{kind: evStop, reason: stopAbortIf})
+}
+
+// gauge tells the client's own gauges, and the target's where there is telemetry.
+func (r *realRun) gauge(p *Progress) func(string) (float64, bool) {
+	return func(metric string) (float64, bool) {
+		switch metric {
+		case "in_flight":
+			return float64(p.InFlight), true
+		case "backlog":
+			return float64(p.Waiting), true
+		case "sent_rate":
+			return p.SentRate, true
+		}
+		if r.opts.Gauge == nil {
+			return 0, false
+		}
+		return r.opts.Gauge(metric)
+	}
+}
+
 func (r *realRun) progress() Progress {
-	p := Progress{Rows: int64(len(r.plan.Rows)), Elapsed: time.Since(r.zero)}
+	p := Progress{Rows: int64(r.plan.Len()), Elapsed: time.Since(r.zero)}
 	r.live.fill(&p)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -232,10 +295,8 @@ func (r *realRun) finishRun() (*Summary, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := r.close()
-	s.CPUMaxShare = r.cpu.worst
-	if r.cpu.overloaded() {
-		r.invalid("own CPU was at %.0f %% of %d cores over 5 s: the client was measured, not the target",
-			100*r.cpu.worst, r.cpu.cores)
+	if why := r.self.report(&s.RunFacts); why != "" {
+		r.invalid("%s", why)
 	}
 	if err := r.rec.Err(); err != nil {
 		return s, fmt.Errorf("replaying: %w", err)

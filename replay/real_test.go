@@ -3,6 +3,7 @@ package replay_test
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -43,6 +44,7 @@ func TestRealDriverKeepsTheSameScheduleAsTheVirtualOne(t *testing.T) {
 		"closed loop":              {make([]int64, 50), replay.Options{Concurrency: 7}, 100 * ms},
 		"closed loop and deadline": {make([]int64, 50), replay.Options{Concurrency: 7, Duration: 300 * ms}, 100 * ms},
 		"count":                    {[]int64{0, 1, 2, 3}, replay.Options{Count: 2}, ms},
+		"steps":                    {make([]int64, 50), replay.Options{Steps: []replay.Step{{Slots: 2, For: 250 * ms}, {Slots: 5, For: 333 * ms}}}, 100 * ms},
 		"think":                    {[]int64{0, 50, 60, 200}, replay.Options{Turns: replay.TurnsThink}, time.Second},
 	}
 	for name, c := range cases {
@@ -201,6 +203,9 @@ func TestProgress(t *testing.T) {
 		if p.TTFTP50 < 509*ms || p.TTFTP50 > 541*ms || p.LagP99 < 19*ms || p.LagP99 > 41*ms {
 			t.Errorf("ttft p50 %v, lag p99 %v", p.TTFTP50, p.LagP99)
 		}
+		if p.PlannedRate != 10 || p.SentRate != float64(p.Sent)/2 || p.OutputRate != float64(p.OK)/2 || p.Left != 900*ms {
+			t.Errorf("planned %v, sent %v, output %v, left %v", p.PlannedRate, p.SentRate, p.OutputRate, p.Left)
+		}
 	})
 }
 
@@ -242,5 +247,37 @@ func TestWallClockThinkTimeWakesTheDispatcher(t *testing.T) {
 	}
 	if rows := results(); rows[2].Status != schemas.ResultNotSent || rows[2].ScheduledUs < 60_000_000 {
 		t.Errorf("%+v", rows[2])
+	}
+}
+
+// The zero of the schedule is an instant of the wall clock, for all shards of a run.
+func TestStartAt(t *testing.T) {
+	inBubble(t, func(t *testing.T, run runFunc) {
+		began := time.Now()
+		s := run(t.Context(), every(100, 3), replay.Options{StartAt: began.Add(time.Minute)}, &transport{service: constant(ms)})
+		if took := time.Since(began); took != time.Minute+201*ms || s.Elapsed != 201*ms {
+			t.Errorf("took %v, elapsed %v", took, s.Elapsed)
+		}
+	})
+	rows := inBubble(t, func(t *testing.T, run runFunc) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		began := time.Now()
+		s := run(ctx, plan(0, 0), replay.Options{StartAt: began.Add(time.Minute), Concurrency: 1}, &transport{service: constant(ms)})
+		if took := time.Since(began); took != time.Second || s.Sent != 0 || s.Stopped != "signal" {
+			t.Errorf("took %v, %+v", took, s)
+		}
+	})
+	if len(rows) != 0 {
+		t.Errorf("%d rows", len(rows))
+	}
+}
+
+func TestStartAtThatHasPassed(t *testing.T) {
+	rec, _ := recorder(t)
+	defer rec.Discard()
+	_, err := replay.RunReal(t.Context(), plan(0), replay.Options{StartAt: time.Now().Add(-time.Second)}, &transport{service: constant(ms)}, rec)
+	if err == nil || !strings.Contains(err.Error(), "was 1") {
+		t.Errorf("error %v", err)
 	}
 }

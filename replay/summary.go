@@ -31,6 +31,7 @@ type run struct {
 	m       *machine
 	rec     *Recorder
 	medians *medians
+	history *history // nil = HistoryTrace
 	failed  []bool
 	// measured tells that a result lies behind the warm-up.
 	measured bool
@@ -47,14 +48,18 @@ func newRun(p *Plan, o *Options, rec *Recorder) (*run, error) {
 	}
 	r := &run{
 		plan: p, opts: o, m: newMachine(p, o), rec: rec, medians: p.medianLengths(),
-		failed: make([]bool, len(p.Rows)),
+		failed: make([]bool, p.Len()),
 		sum: Summary{
 			RunFacts: schemas.RunFacts{
 				DurationUs: p.length().Microseconds(), WarmupUs: p.Warmup.Microseconds(),
+				CooldownUs: p.Cooldown.Microseconds(), Bursts: p.burstSpans(),
 				Invalid: []string{}, OutputMode: o.outputMode(),
 			},
 			Counts: map[string]int64{}, ErrorKinds: map[string]int64{}, Targets: map[string]int64{},
 		},
+	}
+	if o.History == HistoryLive {
+		r.history = newHistory(p)
 	}
 	return r, nil
 }
@@ -65,7 +70,7 @@ func (r *run) invalid(format string, a ...any) {
 
 // call makes the call for one send.
 func (r *run) call(s send) *Call {
-	row := &r.plan.Rows[s.row]
+	row := r.plan.Row(s.row)
 	if row.OutputTokens == nil && r.medians != nil {
 		filled := *row
 		filled.OutputTokens = r.medians.of(row)
@@ -73,10 +78,10 @@ func (r *run) call(s send) *Call {
 	}
 	c := &Call{
 		ID: int64(s.row), Index: s.row, Row: row, Scheduled: s.scheduled,
-		Phase: schemas.PhaseMeasure, Outcome: NewOutcome(),
+		Phase: r.plan.Phase(s.scheduled), Outcome: NewOutcome(),
 	}
-	if s.scheduled < r.plan.Warmup {
-		c.Phase = schemas.PhaseWarmup
+	if r.history != nil {
+		r.history.prepare(c)
 	}
 	return c
 }
@@ -86,7 +91,7 @@ func (r *run) finish(c *Call, result *schemas.Result) (stop bool) {
 	s := &r.sum
 	s.Scheduled++
 	s.Counts[result.Status]++
-	r.measured = r.measured || result.Phase == schemas.PhaseMeasure
+	r.measured = r.measured || result.Phase == schemas.PhaseMeasure || result.Phase == schemas.PhaseBurst
 	if result.ErrorKind != nil {
 		s.ErrorKinds[*result.ErrorKind]++
 	}
@@ -97,9 +102,12 @@ func (r *run) finish(c *Call, result *schemas.Result) (stop bool) {
 		s.Sent++
 		s.Targets[result.Target]++
 		s.Elapsed = max(s.Elapsed, c.Outcome.Closed)
-		if r.plan.Rows[c.Index].OutputTokens == nil {
+		if r.plan.output(c.Index) < 0 {
 			s.UnknownOutput++
 		}
+	}
+	if r.history != nil {
+		r.history.keep(c)
 	}
 	r.failed[c.Index] = result.Status != schemas.ResultOK
 	r.rec.Add(*result)
@@ -111,19 +119,22 @@ func (r *run) close() *Summary {
 	r.m.unsent(func(s send) {
 		c := r.call(s)
 		c.Outcome.Status = schemas.ResultNotSent
+		if r.m.isDropped(s.row) {
+			c.Outcome.ErrorKind = KindSessionEnded
+		}
 		result := newResult(r.plan.RunID, c)
 		r.finish(c, &result)
 	})
 	s := &r.sum
 	s.Stopped = r.m.stopped
-	s.Unscheduled = int64(len(r.plan.Rows)) - s.Scheduled
+	s.Unscheduled = int64(r.plan.Len()) - s.Scheduled
 	s.AfterFailedTurn = r.afterFailedTurn()
-	s.MaxInflightReached = r.m.capReached
+	s.MaxInflightReached, s.BacklogMax = r.m.capReached, int64(r.m.maxBacklog)
 	if r.m.capReached {
 		r.invalid("the cap of %d requests in flight was reached: sends waited for it", r.opts.MaxInflight)
 	}
 	if s.Scheduled > 0 && !r.measured {
-		r.invalid("the warm-up of %v covers every request: nothing was measured", r.plan.Warmup)
+		r.invalid("warm-up (%v) and cool-down (%v) cover every request: nothing was measured", r.plan.Warmup, r.plan.Cooldown)
 	}
 	if n := s.ErrorKinds[KindDescriptors]; n > 0 {
 		r.invalid("file descriptors ran out for %d requests: raise the limit (ulimit -n)", n)
@@ -133,7 +144,7 @@ func (r *run) close() *Summary {
 
 // afterFailedTurn counts the sent turns behind a failed one of their session.
 func (r *run) afterFailedTurn() (n int64) {
-	after := make([]bool, len(r.plan.Rows))
+	after := make([]bool, r.plan.Len())
 	for i, parent := range r.plan.parents() {
 		after[i] = parent >= 0 && (r.failed[parent] || after[parent])
 		if after[i] && r.m.isSent[i] {

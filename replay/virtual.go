@@ -19,7 +19,7 @@ func RunVirtual(ctx context.Context, p *Plan, o Options, eng Engine, rec *Record
 	if err != nil {
 		return nil, err
 	}
-	r := &virtualRun{run: base, eng: eng, calls: make([]*Call, len(p.Rows))}
+	r := &virtualRun{run: base, eng: eng, calls: make([]*Call, p.Len())}
 	r.loop(ctx)
 	lost := r.m.inflight
 	if lost > 0 {
@@ -44,6 +44,7 @@ type virtualRun struct {
 	ended []event // of this instant
 	names []string
 
+	lookAt time.Duration // the next second for Options.OnLook
 	overAt time.Duration // when sending was over; valid when over
 	over   bool
 }
@@ -68,6 +69,9 @@ func (r *virtualRun) loop(ctx context.Context) {
 			r.now = r.overAt + r.opts.Drain
 			r.endRest(schemas.ResultTimeout, KindDrain)
 			return
+		}
+		for ; r.opts.OnLook != nil && r.lookAt <= at; r.lookAt += time.Second {
+			r.opts.OnLook(r.lookAt)
 		}
 		r.now = max(r.now, at)
 		r.eng.Advance(r.now, r.take)
@@ -163,7 +167,7 @@ func (r *virtualRun) end(c *Call) {
 		r.m.stop(stopFailFast)
 	}
 	r.calls[c.Index] = nil
-	r.ended = append(r.ended, event{kind: evEnded, row: c.Index, at: c.Outcome.Closed})
+	r.ended = append(r.ended, event{kind: evEnded, row: c.Index, at: c.Outcome.Closed, failed: c.Outcome.Status != schemas.ResultOK})
 }
 
 // endRest ends every request in flight, and sending.

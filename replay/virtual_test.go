@@ -324,3 +324,12 @@ func BenchmarkVirtual(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(p.Rows)*tokens), "ns/token")
 	results()
 }
+
+// A run in virtual time is looked at once a second, at the instants of its own clock.
+func TestOnLook(t *testing.T) {
+	var at []time.Duration
+	runVirtual(t, plan(0, 100, 2500), replay.Options{OnLook: func(d time.Duration) { at = append(at, d) }}, &engine{ttft: 50 * ms, itl: 2 * time.Second})
+	if want := []time.Duration{0, time.Second, 2 * time.Second, 3 * time.Second, 4 * time.Second, 5 * time.Second, 6 * time.Second}; !slices.Equal(at, want) {
+		t.Error(at)
+	}
+}

@@ -85,6 +85,8 @@ const (
 const (
 	PhaseWarmup  = "warmup"
 	PhaseMeasure = "measure"
+	PhaseBurst   = "burst" // a declared burst; measured
+	PhaseDrain   = "drain" // keeps the load up at the end; counts in success, not in tails
 )
 
 // Verdicts, in the order in which they win: invalid > fail > inconclusive > pass.

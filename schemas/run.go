@@ -41,14 +41,41 @@ type RunFacts struct {
 	Sent       int64 `json:"sent"`
 	DurationUs int64 `json:"duration_us"` // length of the schedule, the last arrival's minute included
 	WarmupUs   int64 `json:"warmup_us"`
+	CooldownUs int64 `json:"cooldown_us,omitempty"` // last part of the schedule, phase drain
+	// Bursts are declared ones.
+	Bursts []BurstSpan `json:"bursts,omitempty"`
+	// Shard is i/n where this run sent one part of the plan; "" = all of it.
+	Shard string `json:"shard,omitempty"`
+	// Clock is what was measured of the client's wall clock at the start; null in virtual time.
+	Clock *ClockOffset `json:"clock,omitempty"`
 	// Invalid lists the reasons that replay itself found (own CPU, descriptors, in-flight cap, contradictions).
 	Invalid []string `json:"invalid"`
 	// MaxInflightReached is true when --max-inflight delayed a send.
 	MaxInflightReached bool    `json:"max_inflight_reached"`
-	CPUMaxShare        float64 `json:"cpu_max_share"`     // worst 5 s share of own cores, 0 in virtual time
-	OutputMode         string  `json:"output_mode"`       // natural | pinned | forced_tokens
-	Stopped            string  `json:"stopped,omitempty"` // duration | count | signal | fail_fast | abort
-	UnknownOutput      int64   `json:"unknown_output"`    // rows that were sent with the class median
+	CPUMaxShare        float64 `json:"cpu_max_share"` // worst 5 s share of own cores, 0 in virtual time
+	// What the client saw of itself in real time; 0 in virtual time and where the system does not tell.
+	GCPauseMaxUs   int64 `json:"gc_pause_max_us"`  // longest stop of the program for its garbage collector
+	DescriptorsMax int64 `json:"descriptors_max"`  // open file descriptors, sampled
+	MemoryMaxBytes int64 `json:"memory_max_bytes"` // largest resident size of the process
+	// BacklogMax is the most requests that were due and waited for the cap at once.
+	BacklogMax    int64  `json:"backlog_max"`
+	OutputMode    string `json:"output_mode"`          // natural | pinned | forced_tokens
+	Stopped       string `json:"stopped,omitempty"`    // duration | count | signal | fail_fast | abort | abort_if | recorder
+	AbortedBy     string `json:"aborted_by,omitempty"` // the rule of abort_if that stopped the run
+	UnknownOutput int64  `json:"unknown_output"`       // rows that were sent with the class median
+}
+
+// BurstSpan is a declared burst, since the schedule's zero.
+type BurstSpan struct {
+	FromUs int64 `json:"from_us"`
+	ToUs   int64 `json:"to_us"`
+}
+
+// ClockOffset is how far the client's wall clock is ahead of another one. The offset is within the error.
+type ClockOffset struct {
+	OffsetUs int64  `json:"offset_us"`
+	ErrorUs  int64  `json:"error_us"`
+	Source   string `json:"source"` // kernel (its own estimate by NTP) | target (the Date of its answers)
 }
 
 // Invariant is one measured law of a rescale.

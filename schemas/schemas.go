@@ -34,12 +34,13 @@ const (
 
 	TableDeadLetters = "dead_letters"
 
-	TableTrace    = "trace"
-	TableResults  = "results"
-	TableRuns     = "runs"
-	TableBuckets  = "buckets"
-	TableVerdicts = "verdicts"
-	TableTruth    = "truth"
+	TableTrace     = "trace"
+	TableResults   = "results"
+	TableRuns      = "runs"
+	TableBuckets   = "buckets"
+	TableVerdicts  = "verdicts"
+	TableTelemetry = "telemetry"
+	TableTruth     = "truth"
 
 	TableProfileMeta       = "profile_meta"
 	TableProfileRate       = "profile_rate"

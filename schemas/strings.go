@@ -116,7 +116,7 @@ func StringColumns(table string) map[string]StringRule {
 	case TableResults:
 		return map[string]StringRule{
 			"run_id": run, "tenant": tenant, "class": class, "session": session, "model": model,
-			"phase": {Enum: []string{PhaseWarmup, PhaseMeasure}}, "status": {Enum: resultStatus}, "error_kind": {Pattern: `[a-z_]{1,40}`},
+			"phase": {Enum: []string{PhaseWarmup, PhaseMeasure, PhaseBurst, PhaseDrain}}, "status": {Enum: resultStatus}, "error_kind": {Pattern: `[a-z_]{1,40}`},
 			"target": operator,
 		}
 	case TableRuns:
@@ -128,6 +128,11 @@ func StringColumns(table string) map[string]StringRule {
 	case TableTruth:
 		return map[string]StringRule{
 			"request_id": operator, "op": {Enum: []string{OpChat, OpCompletion, OpResponses}}, "status": {Enum: resultStatus},
+		}
+	case TableTelemetry:
+		return map[string]StringRule{
+			"run_id": run, "target": operator, "metric": {Pattern: `[a-z0-9_]{1,64}`}, "labels.key": {Pattern: `[a-z0-9_]{1,32}`},
+			"labels.value": operator,
 		}
 	case TableBuckets:
 		return map[string]StringRule{"run_id": run, "by": operator, "metric": {Pattern: `[a-z0-9_]{1,64}`}}

@@ -41,6 +41,8 @@ func TestScripts(t *testing.T) {
 			"tear":      tear,
 			"steady":    steady,
 			"interrupt": interrupt,
+			"soon":      soon,
+			"shards":    shards,
 
 			"startkafka": startkafka,
 			"produce":    produce,
@@ -204,5 +206,40 @@ func interrupt(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Logf("%s", &out)
 	if got := strconv.Itoa(cmd.ProcessState.ExitCode()); got != args[0] {
 		ts.Fatalf("exit code %s, want %s", got, args[0])
+	}
+}
+
+// soon NAME D: sets $NAME to the time in D, as RFC 3339.
+func soon(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: soon NAME D")
+	}
+	d, err := time.ParseDuration(args[1])
+	ts.Check(err)
+	ts.Setenv(args[0], time.Now().Add(d).UTC().Format(time.RFC3339Nano))
+}
+
+// shards N cmd…: runs the command N times at once, each with its --shard i/N. Each must end with 0, or with 4 as a run
+// over real sockets on a busy machine may.
+func shards(ts *testscript.TestScript, neg bool, args []string) {
+	n, err := strconv.Atoi(args[0])
+	if neg || err != nil || len(args) < 2 {
+		ts.Fatalf("usage: shards N cmd [args…]")
+	}
+	exe, err := exec.LookPath(args[1])
+	ts.Check(err)
+	outputs, errs := make([][]byte, n), make([]error, n)
+	var group sync.WaitGroup
+	for i := range n {
+		cmd := exec.Command(exe, append(args[2:len(args):len(args)], "--shard", fmt.Sprintf("%d/%d", i, n))...)
+		cmd.Dir = ts.MkAbs(".")
+		group.Go(func() { outputs[i], errs[i] = cmd.CombinedOutput() })
+	}
+	group.Wait()
+	for i, err := range errs {
+		var failed *exec.ExitError
+		if invalid := errors.As(err, &failed) && failed.ExitCode() == 4; err != nil && !invalid {
+			ts.Fatalf("shard %d: %v\n%s", i, err, outputs[i])
+		}
 	}
 }

@@ -15,8 +15,13 @@ type chunk struct {
 
 	queueMs, prefillMs float64 // the server's own times
 
-	failed bool // it carries an error
-	code   int  // the error's code; 0 = none that is a number
+	failed  bool // it carries an error
+	code    int  // the error's code; 0 = none that is a number
+	tooLong bool // the error says that the prompt is longer than the model allows
+
+	// Of responses only.
+	repeat bool // what it holds was in deltas before, if the server sent any
+	last   bool // it ends the answer
 }
 
 func emptyChunk() chunk {
@@ -32,7 +37,7 @@ func readChunk(data []byte) (chunk, error) {
 }
 
 // scanChunk reads an ordinary event in one pass, without memory of its own. It is a strict JSON parser for what
-// it accepts and gives up on everything else: escapes in keys, repeated keys, errors, tool calls, server
+// it accepts and gives up on everything else: escapes in keys, repeated keys, errors, server
 // metrics, numbers that are no small integers where it wants one. Then the answer is decodeChunk's.
 func scanChunk(data []byte) (chunk, bool) {
 	s := scanner{b: data, c: emptyChunk()}
@@ -57,6 +62,8 @@ func scanChunk(data []byte) (chunk, bool) {
 			return s.once(&s.seenTop, 8) && s.text(func(v []byte) bool { return !bytes.Equal(v, []byte("error")) && bytes.IndexByte(v, '\\') < 0 })
 		case "metrics":
 			return s.once(&s.seenTop, 16) && s.null()
+		case "timings":
+			return s.once(&s.seenTop, 32) && s.null()
 		}
 		return s.skip(0)
 	})
@@ -98,10 +105,29 @@ func (s *scanner) delta(key []byte) bool {
 		return s.once(&s.seenDelta, 2) && s.marks(&s.c.reasoning)
 	case "reasoning":
 		return s.once(&s.seenDelta, 4) && s.marks(&s.c.reasoning)
-	case "tool_calls", "function_call":
+	case "tool_calls":
+		return s.once(&s.seenDelta, 8) && (s.null() || s.array(func() bool { return s.object(s.toolCall) }))
+	case "function_call":
 		return s.null()
 	}
 	return s.skip(0)
+}
+
+// toolCall reads one member of a tool call.
+func (s *scanner) toolCall(key []byte) bool {
+	if string(key) != "function" {
+		return s.skip(0)
+	}
+	s.seenCall = 0
+	return s.null() || s.object(func(key []byte) bool {
+		switch string(key) {
+		case "name":
+			return s.once(&s.seenCall, 1) && s.marks(&s.c.output)
+		case "arguments":
+			return s.once(&s.seenCall, 2) && s.marks(&s.c.output)
+		}
+		return s.skip(0)
+	})
 }
 
 func (s *scanner) finish(v []byte) bool {

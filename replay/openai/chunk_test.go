@@ -12,6 +12,8 @@ var ordinary = []string{
 	`{"id":"cmpl-1","object":"text_completion","created":1,"model":"m","choices":[{"index":0,"text":"x","logprobs":null,"finish_reason":"length","stop_reason":null}],"usage":{"prompt_tokens":5,"total_tokens":6,"completion_tokens":1}}`,
 	`{"id":"cmpl-1","object":"text_completion","created":1,"model":"m","choices":[],"usage":{"prompt_tokens":5,"total_tokens":6,"completion_tokens":1,"prompt_tokens_details":{"cached_tokens":4},"completion_tokens_details":null}}`,
 	`{"error":null,"choices":[{"index":0,"delta":{"content":"a"},"finish_reason":null}]} `,
+	`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"c","type":"function","function":{"name":"f","arguments":""}}]},"finish_reason":null}]}`,
+	`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{\"a\""}}]},"finish_reason":null}]}`,
 	`{"choices":[{"text":"","token_ids":[1,22,333],"x":[{"y":-1.5e-3},true,false]}]}`,
 }
 
@@ -49,7 +51,9 @@ var odd = []string{
 	`{"choices":[],"error":{"message":"m"}}`,
 	`{"choices":[],"object":"error"}`,
 	`{"choices":[],"metrics":{"queue_time_ms":1}}`,
-	`{"choices":[{"delta":{"tool_calls":[{"function":{"name":"f"}}]}}]}`,
+	`{"choices":[{"delta":{"tool_calls":[{"function":{"name":"f","name":""}}]}}]}`,
+	`{"choices":[{"delta":{"tool_calls":[{"function":{"name":1}}]}}]}`,
+	`{"choices":[{"text":"a"}],"timings":{"prompt_ms":1}}`,
 	`{"message":"m","code":500}`,
 	`{"usage":{"completion_tokens":1}}`,
 	`[]`, `null`, `1`, `"x"`, ``, `{`, `{"a"`, `{"choices":[{"a":0123}]}`, `{"choices":[{"a":-}]}`, `{"choices":[{"a":1.}]}`, `{"choices":[{"a":tru}]}`,

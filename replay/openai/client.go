@@ -4,10 +4,11 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"maps"
 	"mime"
+	"net"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"sync"
@@ -22,75 +23,83 @@ import (
 // Client implements replay.Transport. Make it with New.
 type Client struct {
 	opts    Options
-	targets []target
+	targets []*target
 	http    *http.Transport
+	lanes   lanes // of https targets that may speak HTTP/2
 	header  http.Header
+	perRow  []Header // headers with places
+	writer  *writer
 	turn    atomic.Uint64
+	log     *slog.Logger
 }
 
 var _ replay.Transport = (*Client)(nil)
-
-// target is one base URL and the route for requests below it.
-type target struct {
-	name string // as given
-	base *url.URL
-	send *url.URL
-}
 
 // New makes a client. It does not connect.
 func New(o Options) (*Client, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	var http1 http.Protocols
-	http1.SetHTTP1(true)
-	idle := o.IdleTimeout
-	if idle == 0 {
-		idle = defaultIdle
+	c := &Client{opts: o, log: o.Logger, header: http.Header{
+		"Content-Type": {"application/json"},
+		"User-Agent":   {"tailgate/" + version.String()},
+	}}
+	if c.log == nil {
+		c.log = slog.New(slog.DiscardHandler)
 	}
-	perHost := o.MaxIdlePerHost
-	if perHost == 0 {
-		perHost = 1 << 30 // net/http reads 0 as two
+	dial := o.DialContext
+	if dial == nil {
+		dial = newNames().dial
 	}
-	c := &Client{
-		opts: o,
-		http: &http.Transport{
-			DialContext:         o.DialContext,
-			MaxIdleConnsPerHost: perHost,
-			IdleConnTimeout:     idle,
-			DisableCompression:  true,
-			// Any proxy of the environment would be measured with the target: none is used.
-			Proxy: nil,
-			// One HTTP/2 connection has a limit of streams of its own, behind which sends would queue unseen.
-			Protocols: &http1,
-		},
-		header: http.Header{
-			"Content-Type": {"application/json"},
-			"User-Agent":   {"tailgate/" + version.String()},
-		},
+	counted := func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := dial(ctx, network, addr)
+		if err == nil {
+			c.connected(addr)
+		}
+		return conn, err
 	}
-	if o.APIKey != "" {
-		c.header.Set("Authorization", "Bearer "+o.APIKey)
+	config, err := o.TLS.config()
+	if err != nil {
+		return nil, err
 	}
-	route := "v1/completions"
-	if o.API == APIChat {
-		route = "v1/chat/completions"
+	c.http = newHTTP(&o, config, counted)
+	c.lanes.make = func() *http.Transport { return newHTTP(&o, config.Clone(), counted) }
+	if o.TLS.Insecure {
+		c.log.Warn("certificates are not checked: anyone between here and the target can read and answer the requests")
 	}
+	c.setHeaders()
+	prompts := *o.Prompts
+	c.opts.Prompts = &prompts // Probe may change it
+	c.writer = newWriter(&c.opts)
 	for _, name := range o.Targets {
-		base, err := parseTarget(name)
+		t, err := newTarget(name, o.route())
 		if err != nil {
 			return nil, err
 		}
-		c.targets = append(c.targets, target{name: name, base: base, send: base.JoinPath(route)})
+		c.targets = append(c.targets, t)
 	}
 	return c, nil
 }
 
+func (c *Client) setHeaders() {
+	if c.opts.APIKey != "" {
+		c.header.Set("Authorization", "Bearer "+c.opts.APIKey)
+	}
+	for _, h := range c.opts.Headers {
+		if strings.Contains(h.Value, "{{") {
+			c.perRow = append(c.perRow, h)
+			continue
+		}
+		c.header.Set(h.Name, h.Value)
+	}
+}
+
 // Send implements replay.Transport.
 func (c *Client) Send(ctx context.Context, call *replay.Call, done func(*replay.Call)) {
-	t := &c.targets[(c.turn.Add(1)-1)%uint64(len(c.targets))]
+	t := c.pick(call)
 	go func() {
 		c.exchange(ctx, t, call)
+		t.note(&call.Outcome)
 		done(call)
 	}()
 }
@@ -98,6 +107,7 @@ func (c *Client) Send(ctx context.Context, call *replay.Call, done func(*replay.
 // Close implements replay.Transport.
 func (c *Client) Close() error {
 	c.http.CloseIdleConnections()
+	c.lanes.close()
 	return nil
 }
 
@@ -105,15 +115,22 @@ func (c *Client) Close() error {
 func (c *Client) exchange(ctx context.Context, t *target, call *replay.Call) {
 	o := &call.Outcome
 	o.Target = t.name
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	var cancel func()
 	if c.opts.Timeout > 0 {
 		ctx, cancel = context.WithTimeoutCause(ctx, c.opts.Timeout, errTimeout)
-		defer cancel()
+	} else {
+		ctx, cancel = context.WithCancel(ctx)
 	}
+	defer cancel()
 	req := c.request(t, call).WithContext(ctx)
+	rt := c.http
+	if t.base.Scheme == "https" && !c.opts.HTTP1 {
+		lane := c.lanes.take()
+		defer c.lanes.leave(lane)
+		rt = lane.rt
+	}
 	o.Sent = call.Now()
-	resp, err := c.http.RoundTrip(req)
+	resp, err := rt.RoundTrip(req)
 	if err != nil {
 		fail(ctx, o, err)
 		o.Closed = call.Now()
@@ -122,52 +139,84 @@ func (c *Client) exchange(ctx context.Context, t *target, call *replay.Call) {
 	defer resp.Body.Close()
 	o.FirstByte = call.Now()
 	o.HTTPStatus = resp.StatusCode
-	media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	t.proto.Store(int32(resp.ProtoMajor))
+	c.answer(ctx, cancel, call, resp)
+	o.Closed = call.Now()
+}
+
+// answer reads an answer whose head has come.
+func (c *Client) answer(ctx context.Context, cancel func(), call *replay.Call, resp *http.Response) {
+	o := &call.Outcome
+	var keep *collector
+	if call.KeepAnswer {
+		keep = &collector{api: c.opts.api()}
+	}
+	kind := mediaType(resp.Header)
 	switch {
 	case resp.StatusCode != http.StatusOK:
 		refused(o, resp.Body)
-	case media == "text/event-stream" || media == "" && call.WantsStream():
-		readStream(ctx, cancel, call, resp.Body)
-	case media == "application/json" || strings.HasSuffix(media, "+json") || media == "":
-		readWhole(ctx, call, resp.Body)
+	case isEncoded(resp.Header):
+		o.Status, o.ErrorKind = schemas.ResultHTTPError, replay.KindEncoded
+	case kind == "text/event-stream" || kind == "" && call.WantsStream():
+		c.readStream(ctx, cancel, call, keep, resp.Body)
+	case kind == "application/json" || strings.HasSuffix(kind, "+json") || kind == "":
+		c.readWhole(ctx, call, keep, resp.Body)
+		if ms, err := strconv.ParseFloat(resp.Header.Get("X-Queue-Time"), 64); err == nil && ms >= 0 && ms < 1e12 {
+			o.ServerQueue = fromMillis(ms) // TGI tells it, of whole answers only
+		}
 	default:
 		o.Status, o.ErrorKind = schemas.ResultHTTPError, replay.KindNotSSE
 	}
-	o.Closed = call.Now()
+}
+
+func mediaType(h http.Header) string {
+	switch v := h.Get("Content-Type"); v {
+	case "text/event-stream", "text/event-stream; charset=utf-8":
+		return "text/event-stream"
+	default:
+		kind, _, _ := mime.ParseMediaType(v)
+		return kind
+	}
+}
+
+func isEncoded(h http.Header) bool {
+	v := h.Get("Content-Encoding")
+	return v != "" && !strings.EqualFold(v, "identity")
 }
 
 // request builds the request; its body is built here, once, before the clock of the request starts.
 func (c *Client) request(t *target, call *replay.Call) *http.Request {
-	build := func() *body { return newBody(func(b []byte) []byte { return c.appendBody(b, call) }) }
+	build := func() *body { return newBody(func(b []byte) []byte { return c.writer.append(b, call) }) }
 	b := build()
 	header := c.header
-	if c.opts.RunID != "" {
+	if c.opts.RunID != "" || len(c.perRow) > 0 {
 		header = maps.Clone(header)
-		header["X-Request-Id"] = []string{c.opts.RunID + "-" + strconv.FormatInt(call.Row.Row, 10)}
+		for _, h := range c.perRow {
+			header[h.Name] = []string{c.writer.expand(h.Value, call)}
+		}
+		if _, own := header["X-Request-Id"]; c.opts.RunID != "" && !own {
+			header["X-Request-Id"] = []string{c.opts.RunID + "-" + strconv.FormatInt(call.Row.Row, 10)}
+		}
 	}
-	return &http.Request{
+	req := &http.Request{
 		Method: http.MethodPost, URL: t.send, Host: t.send.Host, Header: header,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Body: b, ContentLength: b.size(),
+	}
+	if host := header.Get("Host"); host != "" {
+		req.Host = host
+	}
+	if t.base.Scheme == "http" || c.opts.HTTP1 || t.proto.Load() == 1 {
 		// net/http needs this when an idle connection turns out to be closed before a byte was written. It is
-		// no retry: the target has seen nothing.
-		GetBody: func() (io.ReadCloser, error) { return build(), nil },
+		// no retry: the target has seen nothing. Over HTTP/2 it would retry what a GOAWAY refused, after a pause.
+		req.GetBody = func() (io.ReadCloser, error) { return build(), nil }
 	}
+	return req
 }
 
-// refused sets the outcome of any status but 200. A little of the body is read so that the connection lives on.
-func refused(o *replay.Outcome, body io.Reader) {
-	const enough = 64 << 10
-	// Only the connection's reuse is at stake.
-	_, _ = io.CopyN(io.Discard, body, enough)
-	o.Status, o.ErrorKind = schemas.ResultHTTPError, replay.HTTPKind(o.HTTPStatus)
-	if o.HTTPStatus == http.StatusTooManyRequests {
-		o.Status = schemas.ResultRateLimited
-	}
-}
-
-// packet is a read buffer. Its size bounds what one read takes, not a line.
-type packet [4 << 10]byte
+// packet is a read buffer. Its size bounds what one read takes, not a line: what the kernel had is in the
+// connection's own buffer by then, and 10,000 open streams hold a packet each.
+type packet [1 << 10]byte
 
 var packets = sync.Pool{New: func() any { return new(packet) }}
 
@@ -175,14 +224,14 @@ var packets = sync.Pool{New: func() any { return new(packet) }}
 const afterDone = time.Second
 
 // readStream reads an event stream to its end and stamps each read.
-func readStream(ctx context.Context, cancel func(), call *replay.Call, r io.Reader) {
+func (c *Client) readStream(ctx context.Context, cancel func(), call *replay.Call, keep *collector, r io.Reader) {
 	buf := packets.Get().(*packet)
 	defer packets.Put(buf)
 	o := &call.Outcome
 	if call.Row.OutputTokens != nil {
 		o.ExpectTokens(*call.Row.OutputTokens)
 	}
-	s := newStream(o)
+	s := newStream(o, c.opts.api(), keep)
 	done := false
 	for {
 		n, err := r.Read(buf[:])
@@ -192,13 +241,14 @@ func readStream(ctx context.Context, cancel func(), call *replay.Call, r io.Read
 		}
 		switch {
 		case !more || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
-			s.finish(false)
+			s.finish("")
 			return
 		case err != nil && (s.ended || ctx.Err() == nil):
-			s.finish(true)
+			_, kind := classify(err)
+			s.finish(kind)
 			return
 		case err != nil:
-			fail(ctx, o, err)
+			ended(ctx, o, lateKind(call.Now(), s.at, s.seen))
 			return
 		case s.ended && !done:
 			done = true
@@ -208,18 +258,36 @@ func readStream(ctx context.Context, cancel func(), call *replay.Call, r io.Read
 }
 
 // readWhole reads an answer that is not streamed.
-func readWhole(ctx context.Context, call *replay.Call, r io.Reader) {
+func (c *Client) readWhole(ctx context.Context, call *replay.Call, keep *collector, r io.Reader) {
 	o := &call.Outcome
-	data, err := io.ReadAll(io.LimitReader(r, maxBody+1))
+	stamped := &stampedReader{r: r, call: call, last: replay.Never}
+	data, err := io.ReadAll(io.LimitReader(stamped, maxBody+1))
 	at := call.Now()
 	switch {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		o.Status, o.ErrorKind = schemas.ResultTruncated, replay.KindNoFinish
+	case err != nil && ctx.Err() != nil:
+		ended(ctx, o, lateKind(at, stamped.last, replay.Never))
 	case err != nil:
-		fail(ctx, o, err)
+		o.Status, o.ErrorKind = classify(err)
 	case len(data) > maxBody:
 		o.Status, o.ErrorKind = schemas.ResultHTTPError, replay.KindBodyTooLong
 	default:
-		finishWhole(o, data, at)
+		finishWhole(o, c.opts.api(), keep, data, at)
 	}
+}
+
+// stampedReader notes when the last bytes came.
+type stampedReader struct {
+	r    io.Reader
+	call *replay.Call
+	last time.Duration
+}
+
+func (s *stampedReader) Read(p []byte) (int, error) {
+	n, err := s.r.Read(p)
+	if n > 0 {
+		s.last = s.call.Now()
+	}
+	return n, err
 }

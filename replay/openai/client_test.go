@@ -21,9 +21,13 @@ import (
 )
 
 func TestTransport(t *testing.T) {
-	for _, api := range []string{openai.APICompletions, openai.APIChat} {
+	for _, api := range []string{openai.APICompletions, openai.APIChat, openai.APIResponses, openai.APIGenerate} {
+		format := transporttest.Chunks
+		if api == openai.APIResponses {
+			format = transporttest.Responses
+		}
 		t.Run(api, func(t *testing.T) {
-			transporttest.Run(t, func(t *testing.T, targets []string, dial transporttest.Dial) replay.Transport {
+			transporttest.Run(t, format, func(t *testing.T, targets []string, dial transporttest.Dial) replay.Transport {
 				return client(t, openai.Options{Targets: targets, API: api, DialContext: dial})
 			})
 		})
@@ -177,14 +181,14 @@ func TestProbe(t *testing.T) {
 	defer full.Close()
 	bare := httptest.NewServer(http.NotFoundHandler())
 	defer bare.Close()
-	got, err := client(t, openai.Options{Targets: []string{full.URL, bare.URL + "/v1"}}).Probe(t.Context())
+	got, err := client(t, openai.Options{Targets: []string{full.URL, bare.URL + "/v1"}, NoLearn: true}).Probe(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]any{
 		"model": "m1",
 		"targets": []any{
-			map[string]any{"url": full.URL, "version": "0.33", "models": []any{
+			map[string]any{"url": full.URL, "engine": "vllm", "version": "0.33", "models": []any{
 				map[string]any{"id": "m1", "owned_by": "vllm", "max_model_len": 4096.0},
 			}},
 			map[string]any{"url": bare.URL + "/v1"},

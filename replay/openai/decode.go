@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"math"
+	"net/http"
 	"strconv"
 	"strings"
 )
@@ -16,14 +17,9 @@ var errBadJSON = errors.New("not a JSON object")
 // Members of an unexpected type count as absent.
 func decodeChunk(data []byte) (chunk, error) {
 	c := emptyChunk()
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.UseNumber()
-	var top map[string]any
-	if err := d.Decode(&top); err != nil || top == nil {
-		return c, errBadJSON
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return c, errBadJSON
+	top, err := decodeObject(data)
+	if err != nil {
+		return c, err
 	}
 	list, _ := top["choices"].([]any)
 	for _, v := range list {
@@ -36,8 +32,28 @@ func decodeChunk(data []byte) (chunk, error) {
 	if metrics, ok := top["metrics"].(map[string]any); ok {
 		c.queueMs, c.prefillMs = millis(metrics["queue_time_ms"]), millis(metrics["time_to_first_token_ms"])
 	}
+	if timings, ok := top["timings"].(map[string]any); ok { // llama.cpp
+		c.prefillMs = millis(timings["prompt_ms"])
+		if c.cached < 0 {
+			c.cached = count(timings["cache_n"])
+		}
+	}
 	c.addError(top)
 	return c, nil
+}
+
+// decodeObject reads data, which must be one JSON object.
+func decodeObject(data []byte) (map[string]any, error) {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	var top map[string]any
+	if err := d.Decode(&top); err != nil || top == nil {
+		return nil, errBadJSON
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, errBadJSON
+	}
+	return top, nil
 }
 
 func (c *chunk) addChoice(choice map[string]any) {
@@ -77,25 +93,42 @@ func (c *chunk) addUsage(usage map[string]any) {
 func (c *chunk) addError(top map[string]any) {
 	switch e := top["error"].(type) {
 	case map[string]any:
-		c.failed, c.code = len(e) > 0, code(e["code"])
-		if c.code == 0 {
-			c.code = code(e["http_status_code"])
+		if len(e) > 0 {
+			c.addFault(e)
 		}
 	case string:
-		c.failed, c.code = e != "", code(top["code"])
+		if e != "" {
+			c.addFault(map[string]any{"message": e, "code": top["code"]})
+		}
 	case []any:
-		c.failed = len(e) > 0
+		c.failed = c.failed || len(e) > 0
 	case bool:
-		c.failed = e
+		c.failed = c.failed || e
 	case json.Number:
-		c.failed, c.code = e != "0", code(e)
+		if e != "0" {
+			c.addFault(map[string]any{"code": e})
+		}
 	}
 	_, message := top["message"].(string)
 	_, choices := top["choices"]
 	flat := top["object"] == "error" || message && top["code"] != nil && !choices
 	if flat && !c.failed {
-		c.failed, c.code = true, code(top["code"])
+		c.addFault(top)
 	}
+}
+
+// addFault reads an error object: code, http_status_code or the name in code or type, and the message for what
+// no code tells.
+func (c *chunk) addFault(e map[string]any) {
+	c.failed = true
+	for _, name := range []string{"code", "http_status_code", "type"} {
+		if c.code == 0 {
+			c.code = code(e[name])
+		}
+	}
+	message, _ := e["message"].(string)
+	kind, _ := e["code"].(string)
+	c.tooLong = saysTooLong(message) || saysTooLong(kind)
 }
 
 // filled tells a non-empty string.
@@ -136,7 +169,7 @@ func millis(v any) float64 {
 	return f
 }
 
-// code reads an error code that is a number or a string of digits; 0 = none.
+// code reads an error code that is a number, a string of digits, or the name of an overload; 0 = none.
 func code(v any) int {
 	var text string
 	switch v := v.(type) {
@@ -144,6 +177,12 @@ func code(v any) int {
 		text = v.String()
 	case string:
 		text = strings.TrimSpace(v)
+	}
+	switch strings.ToLower(strings.ReplaceAll(text, " ", "_")) {
+	case "rate_limit_exceeded", "ratelimiterror", "rate_limit_error":
+		return http.StatusTooManyRequests
+	case "service_unavailable", "overloaded", "server_is_overloaded":
+		return http.StatusServiceUnavailable
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil {

@@ -7,38 +7,57 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"strings"
 	"syscall"
+	"time"
 
 	"tailgate/replay"
 	"tailgate/schemas"
 )
 
-// fail sets the outcome of a request that broke before its answer was complete; ctx is the request's own.
+var errTimeout = errors.New("the request's time limit")
+
+// fail sets the outcome of a request that broke before its answer had begun; ctx is the request's own.
 func fail(ctx context.Context, o *replay.Outcome, err error) {
-	switch {
-	case ctx.Err() == nil:
+	if ctx.Err() == nil {
 		o.Status, o.ErrorKind = classify(err)
-	case errors.Is(context.Cause(ctx), errTimeout):
-		o.Status, o.ErrorKind = schemas.ResultTimeout, replay.KindTimeout
-	default:
-		o.Status, o.ErrorKind = schemas.ResultCancelled, replay.KindAborted
+		return
 	}
+	ended(ctx, o, replay.KindTimeout)
 }
 
-var errTimeout = errors.New("the request's time limit")
+// ended sets the outcome of a request that ctx has ended. late is the kind where its time was up.
+func ended(ctx context.Context, o *replay.Outcome, late string) {
+	if errors.Is(context.Cause(ctx), errTimeout) {
+		o.Status, o.ErrorKind = schemas.ResultTimeout, late
+		return
+	}
+	o.Status, o.ErrorKind = schemas.ResultCancelled, replay.KindAborted
+}
+
+// silence is how long nothing may have come for an answer to count as still going on.
+const silence = 2 * time.Second
+
+// lateKind tells what an answer was doing when its time was up: packet and event are the stamps of the last
+// ones.
+func lateKind(now, packet, event time.Duration) string {
+	switch {
+	case packet == replay.Never || now-packet > silence:
+		return replay.KindStalled
+	case event == replay.Never || now-event > silence:
+		return replay.KindTrickle
+	}
+	return replay.KindEndless
+}
 
 // classify names what broke the connection. Trouble of the network, before or during the answer, has the status
 // reset; its kind tells which.
 func classify(err error) (status, kind string) {
 	var (
-		dns       *net.DNSError
-		netErr    net.Error
-		cert      *tls.CertificateVerificationError
-		record    tls.RecordHeaderError
-		alert     tls.AlertError
-		authority x509.UnknownAuthorityError
+		dns    *net.DNSError
+		netErr net.Error
 	)
 	status = schemas.ResultReset
 	switch {
@@ -50,14 +69,47 @@ func classify(err error) (status, kind string) {
 		return status, replay.KindConnectRefused
 	case errors.Is(err, syscall.EHOSTUNREACH) || errors.Is(err, syscall.ENETUNREACH):
 		return status, replay.KindUnreachable
-	case errors.As(err, &cert) || errors.As(err, &record) || errors.As(err, &alert) || errors.As(err, &authority):
+	case isTLS(err):
 		return status, replay.KindTLS
+	case strings.Contains(err.Error(), "GOAWAY"):
+		return status, replay.KindGoAway
+	case isBadHTTP(err):
+		return status, replay.KindBadHTTP
 	case errors.Is(err, os.ErrDeadlineExceeded) || errors.As(err, &netErr) && netErr.Timeout():
 		return schemas.ResultTimeout, replay.KindTimeout
 	case isReset(err):
 		return status, replay.KindReset
 	}
 	return status, replay.KindOther
+}
+
+func isTLS(err error) bool {
+	var (
+		cert      *tls.CertificateVerificationError
+		record    tls.RecordHeaderError
+		alert     tls.AlertError
+		authority x509.UnknownAuthorityError
+	)
+	return errors.As(err, &cert) || errors.As(err, &record) || errors.As(err, &alert) || errors.As(err, &authority) ||
+		// crypto/tls has no exported error for the alerts that the other end sends, nor net/http for plain HTTP.
+		strings.Contains(err.Error(), "remote error: tls:") || strings.Contains(err.Error(), "HTTP response to HTTPS client")
+}
+
+// isBadHTTP tells what net/http says of bytes that are no HTTP; it has no exported errors for them.
+func isBadHTTP(err error) bool {
+	text := err.Error()
+	for _, sign := range []string{
+		"malformed HTTP", "malformed chunked encoding", "malformed MIME header", "invalid byte in chunk length", "http chunk length too large",
+		"chunked line ends with bare LF", "header line too long", "invalid Transfer-Encoding", "unsupported transfer encoding",
+		"bad Content-Length", "server response headers exceeded", "PROTOCOL_ERROR", "FRAME_SIZE_ERROR", "frame too large",
+		"COMPRESSION_ERROR", "http2: response body closed", "too many transfer encodings", "chunked encoding contains too much",
+		"trailer header without chunked", "empty hex number for chunk length",
+	} {
+		if strings.Contains(text, sign) {
+			return true
+		}
+	}
+	return false
 }
 
 // isReset tells a connection that the other end broke.
@@ -70,6 +122,40 @@ func isReset(err error) bool {
 			return true
 		}
 	}
-	// net/http has no exported error for this one.
-	return strings.Contains(err.Error(), "server closed idle connection")
+	text := err.Error()
+	// net/http has no exported errors for these.
+	return strings.Contains(text, "server closed idle connection") || strings.Contains(text, "stream error: stream ID") ||
+		strings.Contains(text, "client connection lost") || strings.Contains(text, "connection force closed")
+}
+
+// saysTooLong tells the messages by which engines refuse a prompt that is longer than the model allows.
+func saysTooLong(message string) bool {
+	message = strings.ToLower(message)
+	for _, sign := range []string{
+		"maximum context length", "context length", "context_length_exceeded", "exceed_context_size", "exceeds the available context size",
+		"requested token count exceeds", "max_model_len", "max_seq_len", "max_num_tokens", "prompt is too long", "input is too long",
+		"maximum input length", "`inputs` tokens + `max_new_tokens`", "`inputs` must have less than", "longer than the model",
+	} {
+		if strings.Contains(message, sign) {
+			return true
+		}
+	}
+	return false
+}
+
+// refused sets the outcome of any status but 200. The start of the body is read: it may name the reason, and the
+// connection lives on.
+func refused(o *replay.Outcome, body io.Reader) {
+	const enough = 64 << 10
+	// Whatever came tells what it can.
+	data, _ := io.ReadAll(io.LimitReader(body, enough))
+	o.Status, o.ErrorKind = schemas.ResultHTTPError, replay.HTTPKind(o.HTTPStatus)
+	switch o.HTTPStatus {
+	case http.StatusTooManyRequests:
+		o.Status = schemas.ResultRateLimited
+	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity, http.StatusInternalServerError:
+		if saysTooLong(string(data)) {
+			o.ErrorKind = replay.KindPromptTooLong
+		}
+	}
 }

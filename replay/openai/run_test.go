@@ -19,7 +19,6 @@ import (
 	"tailgate/internal/parquetio"
 	"tailgate/internal/pipenet"
 	"tailgate/internal/rng"
-	"tailgate/internal/testshared"
 	"tailgate/replay"
 	"tailgate/replay/openai"
 	"tailgate/replay/transporttest"
@@ -113,7 +112,7 @@ func (s script) serve(w http.ResponseWriter) {
 // readCase reads the transcripts of a public case, in order, and makes a plan of one row for each, 1 s apart.
 func readCase(t *testing.T, name string) ([]script, *replay.Plan) {
 	t.Helper()
-	dir := testshared.Path(t, filepath.Join("cases", name))
+	dir := filepath.Join("testdata", "cases", name)
 	files, err := filepath.Glob(filepath.Join(dir, "transcript-*.jsonl"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no transcripts in %s (%v)", dir, err)

@@ -7,7 +7,7 @@ type scanner struct {
 	i int
 	c chunk
 
-	seenTop, seenChoice, seenDelta, seenUsage uint8 // members that were read
+	seenTop, seenChoice, seenDelta, seenCall, seenUsage uint8 // members that were read
 }
 
 // maxDepth is how deep the scanner follows values that it skips.

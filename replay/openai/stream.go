@@ -11,14 +11,19 @@ import (
 // stream applies the definitions of tailgate/1 to the events of one answer. It has no clock: the caller gives
 // the stamp of each packet.
 type stream struct {
-	out *replay.Outcome
-	sse sseReader
-	at  time.Duration // stamp of the current packet
+	out  *replay.Outcome
+	sse  sseReader
+	read func([]byte) (chunk, error)
+	keep *collector    // nil = the answer is not needed
+	at   time.Duration // stamp of the current packet
+	// seen is the stamp of the last event, whatever it held; Never = none.
+	seen time.Duration
 
 	counting  counting
 	last      int32         // completion tokens told so far, by usage or as ids
 	textless  time.Duration // first token-bearing event without visible text, before any other
 	reasoned  bool          // reasoning was seen
+	deltas    bool          // of responses: some delta was seen
 	finished  bool          // a finish_reason was seen
 	ended     bool          // [DONE] was seen
 	errorKind string        // "" = no error yet
@@ -33,8 +38,11 @@ const (
 	byText             // it does not
 )
 
-func newStream(out *replay.Outcome) *stream {
-	s := &stream{out: out, textless: replay.Never}
+func newStream(out *replay.Outcome, api string, keep *collector) *stream {
+	s := &stream{out: out, read: readChunk, keep: keep, at: replay.Never, seen: replay.Never, textless: replay.Never}
+	if api == APIResponses {
+		s.read = readEvent
+	}
 	s.sse.emit = s.event
 	out.Streamed = true
 	return s
@@ -53,6 +61,7 @@ func (s *stream) feed(packet []byte, at time.Duration) (more bool) {
 
 // event takes one framed event.
 func (s *stream) event(name, data []byte) bool {
+	s.seen = s.at
 	if s.ended {
 		return true
 	}
@@ -64,29 +73,44 @@ func (s *stream) event(name, data []byte) bool {
 		s.ended = true
 		return true
 	}
-	c, err := readChunk(data)
+	c, err := s.read(data)
 	if string(name) == "error" {
 		c.failed = true
 	}
-	switch {
-	case c.failed && isOverload(c.code):
-		s.errorKind = replay.KindRateLimited
-	case c.failed:
-		s.errorKind = replay.KindEngineError
-	case err != nil:
-		s.errorKind = replay.KindBadJSON
-	case c.abort:
-		s.errorKind = replay.KindEngineAbort
-	}
-	if s.errorKind != "" {
+	if s.errorKind = faultKind(&c, err); s.errorKind != "" {
 		return false
 	}
 	s.finished = s.finished || c.finish
 	takeUsage(s.out, &c)
-	if c.choices {
-		s.choices(&c)
+	if s.keep != nil {
+		s.keep.add(data, false)
 	}
+	switch {
+	case c.choices && (!c.repeat || !s.deltas):
+		s.deltas = s.deltas || !c.repeat
+		s.choices(&c)
+	case c.last && s.out.Events == 0 && (c.output || c.reasoning):
+		s.token(&c, 0) // a server that says it all at once
+	}
+	s.ended = s.ended || c.last
 	return true
+}
+
+// faultKind is the error kind of an event or of a whole answer; "" = none.
+func faultKind(c *chunk, err error) string {
+	switch {
+	case c.failed && c.tooLong:
+		return replay.KindPromptTooLong
+	case c.failed && isOverload(c.code):
+		return replay.KindRateLimited
+	case c.failed:
+		return replay.KindEngineError
+	case err != nil:
+		return replay.KindBadJSON
+	case c.abort:
+		return replay.KindEngineAbort
+	}
+	return ""
 }
 
 // choices decides whether an event bears tokens, and how many.
@@ -156,8 +180,8 @@ func fromMillis(ms float64) time.Duration { return time.Duration(ms * float64(ti
 // isOverload tells the codes by which servers refuse work that they cannot take now.
 func isOverload(code int) bool { return code == 429 || code == 503 || code == 529 }
 
-// finish sets the status at the end of the answer. reset tells that the connection broke, instead of ending.
-func (s *stream) finish(reset bool) {
+// finish sets the status at the end of the answer. broken is what cut the connection; "" = it ended.
+func (s *stream) finish(broken string) {
 	o := s.out
 	if o.FirstOutput == replay.Never && !s.reasoned {
 		o.FirstOutput = s.textless
@@ -165,13 +189,16 @@ func (s *stream) finish(reset bool) {
 	switch {
 	case s.errorKind != "":
 		o.Status, o.ErrorKind = schemas.ResultErrorEvent, s.errorKind
-	case reset && !s.ended:
-		o.Status, o.ErrorKind = schemas.ResultReset, replay.KindReset
+	case broken != "" && !s.ended:
+		o.Status, o.ErrorKind = schemas.ResultReset, broken
 	case !s.ended && !s.finished:
 		o.Status, o.ErrorKind = schemas.ResultTruncated, replay.KindNoFinish
 	case o.Events == 0:
 		o.Status, o.ErrorKind = schemas.ResultEmpty, replay.KindNoToken
 	default:
 		o.Status, o.ErrorKind = schemas.ResultOK, ""
+	}
+	if s.keep != nil {
+		o.Answer = s.keep.answer()
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"tailgate/internal/testshared"
 	"tailgate/replay"
 )
 
@@ -50,17 +49,23 @@ func readTranscript(t *testing.T, path string) []recorded {
 }
 
 // play feeds a transcript with its own stamps.
-func play(packets []recorded) replay.Outcome {
+func play(packets []recorded) replay.Outcome { return playAs(APICompletions, packets) }
+
+func playAs(api string, packets []recorded) replay.Outcome { return playInto(api, nil, packets) }
+
+func playInto(api string, keep *collector, packets []recorded) replay.Outcome {
 	o := replay.NewOutcome()
-	s := newStream(&o)
-	reset := false
+	s := newStream(&o, api, keep)
+	broken := ""
 	for _, p := range packets {
-		reset = reset || p.End == "reset"
+		if p.End == "reset" {
+			broken = replay.KindReset
+		}
 		if len(p.data) > 0 && !s.feed(p.data, p.at()) {
 			break
 		}
 	}
-	s.finish(reset)
+	s.finish(broken)
 	return o
 }
 
@@ -111,7 +116,7 @@ func TestPublicTranscripts(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(strings.TrimSuffix(c.file, ".jsonl"), func(t *testing.T) {
-			check(t, play(readTranscript(t, testshared.Path(t, filepath.Join("cases", c.file)))), c.want)
+			check(t, play(readTranscript(t, filepath.Join("testdata", "cases", c.file))), c.want)
 		})
 	}
 }
@@ -204,6 +209,14 @@ var streams = []struct {
 	}, want{"ok", "", 10, 10, 11, -1, 0, -1, -1, -1, 2}},
 	{"an engine that aborts", []recorded{ev(10, `{"choices":[{"text":"a"}]}`), ev(20, `{"choices":[{"text":"","finish_reason":"abort"}]}`), ev(21, done)},
 		want{"error_event", "engine_abort", 10, 10, 10, -1, 0, -1, -1, -1, 1}},
+	{"a prompt that is too long, inside a 200", []recorded{ev(10, `{"error":{"message":"The input is longer than the model's context length","code":400}}`)},
+		want{"error_event", "prompt_too_long", -1, -1, -1, -1, 0, -1, -1, -1, 0}},
+	{"an overload that is named and has no number", []recorded{ev(10, `{"error":{"message":"full","type":"SERVICE_UNAVAILABLE"}}`)},
+		want{"error_event", "rate_limited", -1, -1, -1, -1, 0, -1, -1, -1, 0}},
+	{"llama.cpp tells cached tokens in its timings", []recorded{
+		ev(10, `{"choices":[{"delta":{"content":"a"}}]}`),
+		ev(11, `{"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":1},"timings":{"cache_n":5,"prompt_ms":3.5}}`), ev(12, done),
+	}, want{"ok", "", 10, 10, 10, 1, 0, 7, 5, -1, 1}},
 	{"not JSON", []recorded{ev(10, `{"choices":[{"text":"a"`), ev(20, done)},
 		want{"error_event", "bad_json", -1, -1, -1, -1, 0, -1, -1, -1, 0}},
 	{"trailing blank behind [DONE] and JSON", []recorded{ev(10, `{"choices":[{"text":"a"}]} `), ev(20, done+" ")},

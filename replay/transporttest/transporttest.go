@@ -7,7 +7,7 @@ package transporttest
 
 import (
 	"context"
-	"encoding/json"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -28,26 +28,76 @@ type Dial = func(ctx context.Context, network, addr string) (net.Conn, error)
 // New makes the transport under test for these base URLs, over dial.
 type New func(t *testing.T, targets []string, dial Dial) replay.Transport
 
+// Format is what the servers of the suite speak.
+type Format struct {
+	// Token is one token-bearing event of a stream, its blank line included.
+	Token string
+	// End ends a stream that had so many tokens, its usage included.
+	End func(tokens int) string
+	// Whole is an answer of three tokens that is not streamed, Empty a complete one without a token.
+	Whole, Empty string
+}
+
+// Chunks is the format of completions and chat.
+var Chunks = Format{
+	Token: `data: {"choices":[{"index":0,"text":"x","delta":{"content":"x"}}]}` + "\n\n",
+	End: func(tokens int) string {
+		return `data: {"choices":[{"index":0,"text":"","delta":{},"finish_reason":"length"}]}` + "\n\n" +
+			fmt.Sprintf(`data: {"choices":[],"usage":{"prompt_tokens":10,"completion_tokens":%d}}`, tokens) + "\n\ndata: [DONE]\n\n"
+	},
+	Whole: `{"choices":[{"text":"abc","message":{"content":"abc"},"finish_reason":"stop"}],"usage":{"prompt_tokens":10,"completion_tokens":3}}`,
+	Empty: `{"choices":[{"text":"","finish_reason":"stop"}]}`,
+}
+
+// Responses is the format of /v1/responses.
+var Responses = Format{
+	Token: "event: response.output_text.delta\n" + `data: {"type":"response.output_text.delta","delta":"x"}` + "\n\n",
+	End: func(tokens int) string {
+		return "event: response.incomplete\n" + fmt.Sprintf(`data: {"type":"response.incomplete","response":{"status":"incomplete",`+
+			`"incomplete_details":{"reason":"max_output_tokens"},"usage":{"input_tokens":10,"output_tokens":%d}}}`, tokens) + "\n\n"
+	},
+	Whole: `{"object":"response","status":"completed","output":[{"type":"message","content":[{"type":"output_text","text":"abc"}]}],` +
+		`"usage":{"input_tokens":10,"output_tokens":3}}`,
+	Empty: `{"object":"response","status":"completed","output":[]}`,
+}
+
+// Events writes a stream: one event with a token, flushed, at each of the times after the request; then its end,
+// with a usage of tokens.
+func (f Format) Events(w http.ResponseWriter, tokens int, at ...time.Duration) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	last := time.Duration(0)
+	for _, d := range at {
+		time.Sleep(d - last)
+		last = d
+		io.WriteString(w, f.Token)
+		w.(http.Flusher).Flush()
+	}
+	io.WriteString(w, f.End(tokens))
+}
+
+// Events writes a stream of Chunks.
+func Events(w http.ResponseWriter, tokens int, at ...time.Duration) { Chunks.Events(w, tokens, at...) }
+
 const ms = time.Millisecond
 
-// Run runs the suite.
-func Run(t *testing.T, newTransport New) {
-	for _, c := range answers {
+// Run runs the suite with servers that speak f.
+func Run(t *testing.T, f Format, newTransport New) {
+	for _, c := range answers(f) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { c.run(t, newTransport) })
 		})
 	}
 	t.Run("Send returns at once", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) { testSendReturnsAtOnce(t, newTransport) })
+		synctest.Test(t, func(t *testing.T) { testSendReturnsAtOnce(t, f, newTransport) })
 	})
 	t.Run("cancelled", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) { testCancel(t, newTransport) })
+		synctest.Test(t, func(t *testing.T) { testCancel(t, f, newTransport) })
 	})
 	t.Run("round robin", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) { testRoundRobin(t, newTransport) })
+		synctest.Test(t, func(t *testing.T) { testRoundRobin(t, f, newTransport) })
 	})
 	t.Run("no cap on requests in flight", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) { testNoCap(t, newTransport) })
+		synctest.Test(t, func(t *testing.T) { testNoCap(t, f, newTransport) })
 	})
 	t.Run("nobody listens", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) { testRefused(t, newTransport) })
@@ -101,22 +151,6 @@ func (b *bench) do(ctx context.Context, t *testing.T, c *replay.Call) *replay.Ou
 	return &c.Outcome
 }
 
-// Events writes a stream: one chunk with this text, flushed, at each of the times after the request; then a
-// finish, usage of tokens, and [DONE].
-func Events(w http.ResponseWriter, tokens int, at ...time.Duration) {
-	w.Header().Set("Content-Type", "text/event-stream")
-	last := time.Duration(0)
-	for _, d := range at {
-		time.Sleep(d - last)
-		last = d
-		io.WriteString(w, `data: {"choices":[{"index":0,"text":"x","delta":{"content":"x"}}]}`+"\n\n")
-		w.(http.Flusher).Flush()
-	}
-	usage, _ := json.Marshal(map[string]int{"prompt_tokens": 10, "completion_tokens": tokens})
-	io.WriteString(w, `data: {"choices":[{"index":0,"text":"","delta":{},"finish_reason":"length"}]}`+"\n\n"+
-		`data: {"choices":[],"usage":`+string(usage)+"}\n\ndata: [DONE]\n\n")
-}
-
 // answer is one thing that a server may do, and what must be seen of it.
 type answer struct {
 	name         string
@@ -154,39 +188,51 @@ func hangUp(what string) http.HandlerFunc {
 
 const (
 	streamHead = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
-	wholeOK    = `{"choices":[{"text":"abc","message":{"content":"abc"},"finish_reason":"stop"}],"usage":{"prompt_tokens":10,"completion_tokens":3}}`
 	never      = replay.Never
 )
 
-var answers = []answer{
-	{"streamed", true, func(w http.ResponseWriter, _ *http.Request) { Events(w, 3, 10*ms, 20*ms, 35*ms) },
-		schemas.ResultOK, "", 200, 10 * ms, 35 * ms, 35 * ms, 3},
-	{"whole", false, plain(200, "application/json", wholeOK), schemas.ResultOK, "", 200, never, 5 * ms, 5 * ms, 3},
-	{"whole although a stream was asked for", true, plain(200, "application/json", wholeOK), schemas.ResultOK, "", 200, never, 5 * ms, 5 * ms, 3},
-	{"whole but empty", false, plain(200, "application/json", `{"choices":[{"text":"","finish_reason":"stop"}]}`),
-		schemas.ResultEmpty, replay.KindNoToken, 200, never, never, 5 * ms, -1},
-	{"whole with an error inside", false, plain(200, "application/json", `{"error":{"message":"m","code":500}}`),
-		schemas.ResultErrorEvent, replay.KindEngineError, 200, never, never, 5 * ms, -1},
-	{"whole but broken", false, plain(200, "application/json", `{"choices":[`),
-		schemas.ResultHTTPError, replay.KindBadJSON, 200, never, never, 5 * ms, -1},
-	{"a web page", true, plain(200, "text/html", "<html>"), schemas.ResultHTTPError, replay.KindNotSSE, 200, never, never, 5 * ms, -1},
-	{"400", true, plain(400, "application/json", `{"error":"m"}`), schemas.ResultHTTPError, replay.KindHTTP4xx, 400, never, never, 5 * ms, -1},
-	{"401", true, plain(401, "application/json", `{}`), schemas.ResultHTTPError, replay.KindUnauthorized, 401, never, never, 5 * ms, -1},
-	{"429", true, plain(429, "application/json", `{}`), schemas.ResultRateLimited, replay.KindRateLimited, 429, never, never, 5 * ms, -1},
-	{"500", true, plain(500, "text/plain", "m"), schemas.ResultHTTPError, replay.KindHTTP5xx, 500, never, never, 5 * ms, -1},
-	{"503", true, plain(503, "text/plain", "m"), schemas.ResultHTTPError, replay.KindRateLimited, 503, never, never, 5 * ms, -1},
-	{"redirect", true, func(w http.ResponseWriter, r *http.Request) {
-		http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
-	},
-		schemas.ResultHTTPError, replay.KindRedirect, 307, never, never, 0, -1},
-	{"closed in the middle of a stream", true, hangUp(streamHead + "2c\r\ndata: {\"choices\":[{\"index\":0,\"text\":\"x\"}]}\n\n\r\n"),
-		schemas.ResultTruncated, replay.KindNoFinish, 200, 5 * ms, 5 * ms, 5 * ms, -1},
-	{"closed before the answer", true, hangUp(""), schemas.ResultReset, replay.KindReset, 0, never, never, 5 * ms, -1},
-	{"a stream that stays open after [DONE]", true, func(w http.ResponseWriter, r *http.Request) {
-		Events(w, 1, 10*ms)
-		w.(http.Flusher).Flush()
-		<-r.Context().Done()
-	}, schemas.ResultOK, "", 200, 10 * ms, 10 * ms, 1010 * ms, 1},
+// inChunk frames s as one chunk of a chunked body.
+func inChunk(s string) string { return fmt.Sprintf("%x\r\n%s\r\n", len(s), s) }
+
+func answers(f Format) []answer {
+	const js = "application/json"
+	return []answer{
+		{"streamed", true, func(w http.ResponseWriter, _ *http.Request) { f.Events(w, 3, 10*ms, 20*ms, 35*ms) },
+			schemas.ResultOK, "", 200, 10 * ms, 35 * ms, 35 * ms, 3},
+		{"whole", false, plain(200, js, f.Whole), schemas.ResultOK, "", 200, never, 5 * ms, 5 * ms, 3},
+		{"whole although a stream was asked for", true, plain(200, js, f.Whole), schemas.ResultOK, "", 200, never, 5 * ms, 5 * ms, 3},
+		{"whole but empty", false, plain(200, js, f.Empty), schemas.ResultEmpty, replay.KindNoToken, 200, never, never, 5 * ms, -1},
+		{"whole with an error inside", false, plain(200, js, `{"error":{"message":"m","code":500}}`),
+			schemas.ResultErrorEvent, replay.KindEngineError, 200, never, never, 5 * ms, -1},
+		{"whole but broken", false, plain(200, js, `{"choices":[`), schemas.ResultHTTPError, replay.KindBadJSON, 200, never, never, 5 * ms, -1},
+		{"a web page", true, plain(200, "text/html", "<html>"), schemas.ResultHTTPError, replay.KindNotSSE, 200, never, never, 5 * ms, -1},
+		{"compressed", true, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Encoding", "gzip")
+			plain(200, "text/event-stream", "\x1f\x8b")(w, r)
+		}, schemas.ResultHTTPError, replay.KindEncoded, 200, never, never, 5 * ms, -1},
+		{"400", true, plain(400, js, `{"error":"m"}`), schemas.ResultHTTPError, replay.KindHTTP4xx, 400, never, never, 5 * ms, -1},
+		{"a prompt that is too long", true, plain(400, js, `{"error":{"message":"This model's maximum context length is 8 tokens."}}`),
+			schemas.ResultHTTPError, replay.KindPromptTooLong, 400, never, never, 5 * ms, -1},
+		{"401", true, plain(401, js, `{}`), schemas.ResultHTTPError, replay.KindUnauthorized, 401, never, never, 5 * ms, -1},
+		{"404", true, plain(404, js, `{}`), schemas.ResultHTTPError, replay.KindNotFound, 404, never, never, 5 * ms, -1},
+		{"429", true, plain(429, js, `{}`), schemas.ResultRateLimited, replay.KindRateLimited, 429, never, never, 5 * ms, -1},
+		{"500", true, plain(500, "text/plain", "m"), schemas.ResultHTTPError, replay.KindHTTP5xx, 500, never, never, 5 * ms, -1},
+		{"503", true, plain(503, "text/plain", "m"), schemas.ResultHTTPError, replay.KindRateLimited, 503, never, never, 5 * ms, -1},
+		{"redirect", true, func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
+		}, schemas.ResultHTTPError, replay.KindRedirect, 307, never, never, 0, -1},
+		{"closed in the middle of a stream", true, hangUp(streamHead + inChunk(f.Token)),
+			schemas.ResultTruncated, replay.KindNoFinish, 200, 5 * ms, 5 * ms, 5 * ms, -1},
+		{"broken chunks", true, hangUp(streamHead + inChunk(f.Token) + "zz\r\n"),
+			schemas.ResultReset, replay.KindBadHTTP, 200, 5 * ms, 5 * ms, 5 * ms, -1},
+		{"no HTTP", true, hangUp("220 mail.example ESMTP\r\n"), schemas.ResultReset, replay.KindBadHTTP, 0, never, never, 5 * ms, -1},
+		{"closed before the answer", true, hangUp(""), schemas.ResultReset, replay.KindReset, 0, never, never, 5 * ms, -1},
+		{"a stream that stays open after its end", true, func(w http.ResponseWriter, r *http.Request) {
+			f.Events(w, 1, 10*ms)
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+		}, schemas.ResultOK, "", 200, 10 * ms, 10 * ms, 1010 * ms, 1},
+	}
 }
 
 func (a *answer) run(t *testing.T, newTransport New) {
@@ -219,10 +265,10 @@ func (a *answer) run(t *testing.T, newTransport New) {
 	}
 }
 
-func testSendReturnsAtOnce(t *testing.T, newTransport New) {
+func testSendReturnsAtOnce(t *testing.T, f Format, newTransport New) {
 	b := start(t, newTransport, []string{"http://a"}, func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
-		Events(w, 1, time.Minute)
+		f.Events(w, 1, time.Minute)
 	})
 	done := make(chan *replay.Call)
 	for range 3 {
@@ -238,13 +284,13 @@ func testSendReturnsAtOnce(t *testing.T, newTransport New) {
 	}
 }
 
-func testCancel(t *testing.T, newTransport New) {
+func testCancel(t *testing.T, f Format, newTransport New) {
 	for _, when := range []string{"waiting", "streaming"} {
 		b := start(t, newTransport, []string{"http://a"}, func(w http.ResponseWriter, r *http.Request) {
 			_, _ = io.Copy(io.Discard, r.Body)
 			if when == "streaming" {
 				w.Header().Set("Content-Type", "text/event-stream")
-				io.WriteString(w, `data: {"choices":[{"text":"x","delta":{"content":"x"}}]}`+"\n\n")
+				io.WriteString(w, f.Token)
 				w.(http.Flusher).Flush()
 			}
 			<-r.Context().Done()
@@ -258,15 +304,15 @@ func testCancel(t *testing.T, newTransport New) {
 	}
 }
 
-func testRoundRobin(t *testing.T, newTransport New) {
+func testRoundRobin(t *testing.T, f Format, newTransport New) {
 	seen := map[string]int{}
 	b := start(t, newTransport, []string{"http://a", "http://b/v1/", "http://c"}, func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
-		if !strings.HasPrefix(r.URL.Path, "/v1/") || strings.HasPrefix(r.URL.Path, "/v1/v1") {
+		if strings.Count(r.URL.Path, "v1") != 1 {
 			t.Errorf("path %s", r.URL.Path)
 		}
 		seen[r.Host]++
-		Events(w, 1, ms)
+		f.Events(w, 1, ms)
 	})
 	for range 9 {
 		c := b.call(true)
@@ -280,11 +326,11 @@ func testRoundRobin(t *testing.T, newTransport New) {
 	}
 }
 
-func testNoCap(t *testing.T, newTransport New) {
+func testNoCap(t *testing.T, f Format, newTransport New) {
 	const n = 500
 	b := start(t, newTransport, []string{"http://a"}, func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
-		Events(w, 1, time.Second)
+		f.Events(w, 1, time.Second)
 	})
 	done := make(chan *replay.Call, n)
 	for range n {

@@ -56,10 +56,24 @@ func (p *progressLine) end() {
 	}
 }
 
+// replayProgress is one line: time and what is left, planned and achieved rate, what is in flight and how it ends,
+// latency, our own lateness, tokens.
 func replayProgress(p replay.Progress) string {
-	return fmt.Sprintf("%s  sent %d of %d  in flight %d  ok %d  failed %d  ttft p50 %s p99 %s  lag p99 %s  %d tokens",
-		p.Elapsed.Round(time.Second), p.Sent, p.Rows, p.InFlight, p.OK, p.Failed, stampText(p.TTFTP50), stampText(p.TTFTP99),
-		stampText(p.LagP99), p.OutputTokens)
+	left := ""
+	if p.Left != replay.Never {
+		left = "  left " + p.Left.Round(time.Second).String()
+	}
+	rate := fmt.Sprintf("%.1f/s", p.SentRate)
+	if p.PlannedRate > 0 {
+		rate = fmt.Sprintf("%.1f of %.1f/s", p.SentRate, p.PlannedRate)
+	}
+	waiting := ""
+	if p.Waiting > 0 {
+		waiting = fmt.Sprintf(" (%d wait)", p.Waiting)
+	}
+	return fmt.Sprintf("%s%s  sent %d of %d, %s  in flight %d%s  ok %d  failed %d  ttft p50 %s p99 %s  lag p99 %s  %.0f tokens/s",
+		p.Elapsed.Round(time.Second), left, p.Sent, p.Rows, rate, p.InFlight, waiting, p.OK, p.Failed, stampText(p.TTFTP50),
+		stampText(p.TTFTP99), stampText(p.LagP99), p.OutputRate)
 }
 
 // stampText is a latency for people; "-" when there is none yet.

@@ -20,6 +20,7 @@ import (
 	"tailgate/internal/version"
 	"tailgate/replay"
 	"tailgate/replay/openai"
+	"tailgate/replay/telemetry"
 	"tailgate/schemas"
 	"tailgate/sim"
 )
@@ -27,22 +28,30 @@ import (
 // replayFlags are the flags of `tailgate replay`.
 type replayFlags struct {
 	planFlags
-	targets            []string
-	api, model, salt   string
+	clusterFlags
+	shardFlags
+	telemetryFlags
+	requestFlags
 	out, gatePath      string
 	faults             []string
 	gate               *analyze.Gate
 	turns, output      string
+	failedTurn         string
 	maxInflight        int
-	concurrency        int
+	concurrency        concurrencyFlag
 	duration, drain    time.Duration
-	timeout            time.Duration
 	count              int64
 	labels             labelsFlag
 	dryRun, asJSON     bool
+	failFast           bool
+	metricsAddr        string
 	waitReady          time.Duration
 	settings           map[string]any // effective flags, for the manifest
 	targetDescription  map[string]any
+	contradicted       []string // labels that the target denies
+	offset             *schemas.ClockOffset
+	cluster            *sim.Cluster // in virtual time
+	broken             string       // the rule of the gate that stopped the run
 	virtual            bool
 	startedAt, endedAt time.Time
 }
@@ -63,41 +72,45 @@ was too slow, or settings contradict); 6 broken rows in the trace; 130 interrupt
 		RunE: func(cmd *cobra.Command, args []string) error { return a.replay(cmd, args[0], &f) },
 	}
 	f.addPlan(cmd)
+	f.clusterFlags.add(cmd)
+	f.shardFlags.add(cmd)
+	f.telemetryFlags.add(cmd)
+	f.requestFlags.add(cmd)
 	fl := cmd.Flags()
-	fl.StringArrayVar(&f.targets, "target", nil, "URL of an OpenAI-compatible server (repeatable), or sim:SPEC")
 	addFaults(cmd, &f.faults)
-	fl.StringVar(&f.api, "api", "completions", "completions (token-id prompts, exact lengths) or chat")
-	fl.StringVar(&f.model, "model", "", "model name to ask for (default: the first that the target lists)")
-	fl.StringVar(&f.salt, "salt", "", "salt of the prompts (default: new for each run, so that no run warms the next)")
 	fl.StringVarP(&f.out, "out", "o", "", "folder for the results (default: runs/<run id>)")
 	fl.StringVar(&f.turns, "turns", replay.TurnsTimestamp, "timestamp: every turn at its stamp; think: after the turn before has ended")
-	fl.StringVar(&f.output, "output-length", replay.OutputNatural, "natural: the trace's length is a cap; pinned: exactly the trace's length")
+	fl.StringVar(&f.output, "output-length", replay.OutputNatural, "natural: the trace's length is a cap; pinned: exactly the trace's length; forced_tokens: the answer is dictated (--api generate)")
 	fl.IntVar(&f.maxInflight, "max-inflight", 0, "cap on requests in flight; reaching it makes the run invalid (0 = none)")
-	fl.IntVar(&f.concurrency, "concurrency", 0, "closed loop with this many slots; timestamps are ignored (0 = open loop)")
+	fl.Var(&f.concurrency, "concurrency", "closed loop with this many slots, or steps such as 4:2m,8:2m; timestamps are ignored")
+	fl.StringVar(&f.failedTurn, "failed-turn", replay.FailedTurnSkip, "skip: the turns behind a failed one are sent all the same; end: the session ends")
 	fl.DurationVar(&f.duration, "duration", 0, "send nothing at or after this (0 = the whole plan)")
 	fl.Int64Var(&f.count, "count", 0, "stop after this many sends (0 = no limit)")
 	fl.DurationVar(&f.drain, "drain", 0, "how long to wait for answers after the last send (default 10m)")
-	fl.DurationVar(&f.timeout, "timeout", 0, "end a request that takes longer than this (0 = never)")
 	fl.Var(&f.labels, "label", "key=value to keep with the run (repeatable): model, engine, gpu, gpu_count, parallelism …")
 	fl.DurationVar(&f.waitReady, "wait-ready", 0, "wait this long for the target to answer before the first send")
 	fl.StringVar(&f.gatePath, "gate", "", "gate file: judge the run at its end, as analyze would")
+	fl.BoolVar(&f.failFast, "fail-fast", false, "with --gate: stop sending once a rule is broken whatever the rest of the run does")
+	fl.StringVar(&f.metricsAddr, "metrics-addr", "", "address such as 127.0.0.1:9090 on which a running replay shows its state to Prometheus")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "print the plan and send nothing")
 	fl.BoolVar(&f.asJSON, "json", false, "print one JSON object")
 	return cmd
 }
 
 func (f *replayFlags) options(a *app) replay.Options {
-	return replay.Options{MaxInflight: f.maxInflight, Concurrency: f.concurrency, Duration: f.duration, Count: f.count,
-		Turns: f.turns, Drain: f.drain, Output: f.output, Seed: f.tf.seed, Abort: a.abort, Logger: a.logger()}
+	return replay.Options{MaxInflight: f.maxInflight, Steps: f.concurrency, Duration: f.duration, Count: f.count,
+		Turns: f.turns, History: f.history, FailedTurn: f.failedTurn, StartAt: f.startTime, AbortIf: f.AbortIf, Drain: f.drain,
+		Output: f.output, Seed: f.tf.seed, Abort: a.abort, Logger: a.logger()}
 }
 
 // validate reports every fault of the flags at once.
-func (f *replayFlags) validate(cmd *cobra.Command, a *app, o replay.Options) error {
+func (f *replayFlags) validate(cmd *cobra.Command, a *app) error {
 	var gateFault error
 	f.gate, gateFault = a.loadGate(f.gatePath)
-	errs := []error{f.validatePlan(cmd), o.Validate(), gateFault}
+	o := f.options(a)
+	errs := []error{f.validatePlan(cmd), o.Validate(), gateFault, f.readCluster(a), f.readRequests()}
 	simulated := 0
-	for _, t := range f.targets {
+	for _, t := range f.URLs {
 		if strings.HasPrefix(t, "sim:") {
 			_, err := engine(t, f.faults)
 			errs = append(errs, err)
@@ -105,38 +118,57 @@ func (f *replayFlags) validate(cmd *cobra.Command, a *app, o replay.Options) err
 		}
 	}
 	f.virtual = simulated > 0
+	if !f.virtual && len(f.URLs) > 0 {
+		if f.strategy == "" {
+			f.strategy = f.Strategy
+		}
+		errs = append(errs, f.check(a, f.URLs, f.output))
+	}
+	for k, v := range f.Labels { // a flag wins over the file
+		if _, given := f.labels[k]; !given {
+			errs = append(errs, f.labels.Set(k+"="+v))
+		}
+	}
+	errs = append(errs, f.shardFlags.validate(f.virtual))
 	switch {
-	case len(f.targets) == 0 && !f.dryRun:
+	case f.failFast && f.gatePath == "":
+		errs = append(errs, errors.New("--fail-fast needs --gate"))
+	case len(f.URLs) == 0 && f.file == "" && !f.dryRun:
 		errs = append(errs, errors.New("--target is missing"))
 	case simulated == 0 && len(f.faults) > 0:
 		errs = append(errs, errors.New("--fault needs a simulated target (--target sim:…)"))
-	case simulated > 0 && len(f.targets) > 1:
+	case simulated > 0 && len(f.URLs) > 1:
 		errs = append(errs, errors.New("sim: is a whole cluster and stands alone (sim:…,replicas=N)"))
 	}
 	return allFaults(errs...)
 }
 
 func (a *app) replay(cmd *cobra.Command, path string, f *replayFlags) error {
-	if slices.Contains(f.targets, simHelp) {
+	if slices.Contains(f.urls, simHelp) {
 		return sim.WriteHelp(a.stdout)
 	}
 	ctx := cmd.Context()
-	o := f.options(a)
-	if err := f.validate(cmd, a, o); err != nil {
+	if err := f.validate(cmd, a); err != nil {
 		return err
 	}
 	p, err := f.make(ctx, a, path)
 	if err != nil {
 		return err
 	}
+	if err := f.checkRate(p.stamps(), len(f.concurrency) > 0); err != nil {
+		return err
+	}
+	p.plan = p.plan.Shard(f.part)
+	o := f.options(a)
 	if f.dryRun {
-		return a.printPlan(p.summary(f.output), f.asJSON)
+		return f.dry(ctx, a, p)
 	}
 	f.settings = settings(cmd)
 	p.plan.RunID = f.runID(p)
 	if f.out == "" {
 		f.out = filepath.Join("runs", p.plan.RunID)
 	}
+	f.out = f.shardFolder(f.out)
 	if _, err := schemas.ReadManifest(f.out); err == nil {
 		return usage(fmt.Errorf("%s holds a finished run", f.out), "give another folder with --out")
 	}
@@ -157,7 +189,35 @@ func (a *app) record(ctx context.Context, f *replayFlags, p *planned, o replay.O
 	}
 	line := a.progress()
 	o.TTFTLimit = f.gate.TTFTLimit()
-	o.OnProgress = func(s replay.Progress) { line.show(replayProgress(s)) }
+	if f.failFast {
+		watch := analyze.NewFailFast(f.gate, p.plan.All(), func(r *schemas.TraceRow) string {
+			return p.plan.Phase(time.Duration(r.ScheduledUs) * time.Microsecond)
+		})
+		o.FailFast = func(r *schemas.Result) bool {
+			broken := watch.Add(r)
+			if broken != "" && f.broken == "" {
+				f.broken = broken
+			}
+			return broken != ""
+		}
+	}
+	serving, stop := context.WithCancel(ctx)
+	defer stop()
+	metrics, err := a.serveReplayMetrics(serving, f.metricsAddr)
+	if err != nil {
+		return err
+	}
+	o.OnProgress = func(s replay.Progress) {
+		line.show(replayProgress(s))
+		if metrics != nil {
+			metrics.show(s)
+		}
+	}
+	if f.virtual {
+		f.recordVirtual(&o, f.cluster, f.out, p.plan.RunID, footer)
+	} else {
+		f.record(&o, f.out, p.plan.RunID, footer)
+	}
 	f.startedAt = now()
 	summary, err := send(ctx, o, rec)
 	line.end()
@@ -165,18 +225,47 @@ func (a *app) record(ctx context.Context, f *replayFlags, p *planned, o replay.O
 	if err != nil {
 		return err
 	}
+	if f.broken != "" {
+		a.note("stopped: %s", f.broken)
+	}
+	summary.Invalid = append(summary.Invalid, f.contradicted...)
+	f.facts(&summary.RunFacts)
+	summary.Clock = f.offset
 	files, err := rec.Finish()
 	if err != nil {
 		return err
 	}
+	tables, seen, err := f.finish()
+	if err != nil {
+		return err
+	}
+	files = append(files, tables...)
+	if seen != nil {
+		f.targetDescription["telemetry"] = seen
+		summary.Invalid = append(summary.Invalid, telemetry.Doubts(seen)...)
+	}
+	p.notes = append(p.notes, errorSentences(summary.ErrorKinds)...)
 	if err := f.manifest(p, summary, files).Write(f.out); err != nil {
 		return err
 	}
 	if err := a.reportRun(f); err != nil {
 		return err
 	}
-	if ctx.Err() != nil {
+	for _, text := range errorSentences(summary.ErrorKinds) {
+		if f.asJSON {
+			a.note("%s", text)
+		} else {
+			fmt.Fprintf(a.stdout, "%s\n", text)
+		}
+	}
+	switch {
+	case ctx.Err() != nil:
 		a.code = exitInterrupted
+	case summary.AbortedBy != "":
+		a.note("stopped to protect the target: %s", summary.AbortedBy)
+		if a.code == exitOK || a.code == exitInconclusive {
+			a.code = exitFailure
+		}
 	}
 	return nil
 }
@@ -225,18 +314,36 @@ func (f *replayFlags) target(ctx context.Context, a *app, p *planned) (sender, e
 	}
 	if first, ok := f.targetDescription["model"].(string); ok && f.model == "" {
 		f.model = first
-		if client, err = f.client(a, p); err != nil {
-			return nil, err
-		}
+	}
+	f.tlsWarning(a)
+	f.contradicted = contradictions(f.labels, f.targetDescription)
+	f.offset = f.clock(ctx, client)
+	if err := f.watchTargets(ctx, a, &f.clusterFlags, f.targetDescription); err != nil {
+		return nil, err
+	}
+	did, err := f.reset(ctx, client)
+	if err != nil {
+		return nil, err
+	}
+	if did != nil {
+		f.targetDescription["reset_cache"] = did
 	}
 	return func(ctx context.Context, o replay.Options, rec *replay.Recorder) (*replay.Summary, error) {
 		defer client.Close()
-		return replay.RunReal(ctx, p.plan, o, client, rec)
+		s, err := replay.RunReal(ctx, p.plan, o, client, rec)
+		if err != nil {
+			return s, err
+		}
+		invalid, notes := client.Participation()
+		s.Invalid = append(s.Invalid, invalid...)
+		p.notes = append(p.notes, notes...)
+		f.targetDescription["traffic"] = client.Facts()
+		return s, nil
 	}, nil
 }
 
 func (f *replayFlags) simulated(p *planned) (sender, error) {
-	config, err := engine(f.targets[0], f.faults)
+	config, err := engine(f.URLs[0], f.faults)
 	if err != nil {
 		return nil, err
 	}
@@ -245,7 +352,8 @@ func (f *replayFlags) simulated(p *planned) (sender, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.targetDescription = map[string]any{"simulated": f.targets[0], "spec": config.String(), "preset": config.Preset, "replicas": config.Replicas}
+	f.cluster = cluster
+	f.targetDescription = map[string]any{"simulated": f.URLs[0], "spec": config.String(), "preset": config.Preset, "replicas": config.Replicas}
 	return func(ctx context.Context, o replay.Options, rec *replay.Recorder) (*replay.Summary, error) {
 		return replay.RunVirtual(ctx, p.plan, o, cluster, rec)
 	}, nil
@@ -256,24 +364,10 @@ func (f *replayFlags) client(a *app, p *planned) (*openai.Client, error) {
 	if salt == "" {
 		salt = p.plan.RunID
 	}
-	key, _ := a.getenv("TAILGATE_API_KEY")
-	return openai.New(openai.Options{Targets: f.targets, API: f.api, Model: f.model, APIKey: key, Output: f.output,
-		RunID: p.plan.RunID, Prompts: &replay.Prompts{BlockSize: p.plan.BlockSize, Seed: f.tf.seed, Salt: salt}, Timeout: f.timeout, Logger: a.logger()})
-}
-
-// probe asks the target what it is, again and again for as long as --wait-ready allows.
-func probe(ctx context.Context, client *openai.Client, wait time.Duration) (map[string]any, error) {
-	for deadline := time.Now().Add(wait); ; {
-		told, err := client.Probe(ctx)
-		if err == nil || !time.Now().Before(deadline) {
-			return told, err
-		}
-		select {
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		case <-time.After(time.Second):
-		}
-	}
+	o := f.clientOptions(a)
+	o.Targets, o.Output, o.RunID = f.URLs, f.output, p.plan.RunID
+	o.Prompts = &replay.Prompts{BlockSize: p.plan.BlockSize, Seed: f.tf.seed, Salt: salt, Prose: f.content == "prose"}
+	return openai.New(o)
 }
 
 func (f *replayFlags) manifest(p *planned, s *replay.Summary, files []schemas.FileDigest) *schemas.Manifest {
@@ -286,16 +380,22 @@ func (f *replayFlags) manifest(p *planned, s *replay.Summary, files []schemas.Fi
 		m.StartedAt = time.Unix(0, 0).UTC()
 		m.EndedAt = m.StartedAt.Add(s.Elapsed)
 	}
+	if !f.startTime.IsZero() {
+		m.StartedAt = f.startTime // the same in all shards: one clock
+	}
 	return m
 }
 
 // runID names a run: by its content in virtual time, by its start in real time.
 func (f *replayFlags) runID(p *planned) string {
-	content, _ := json.Marshal(map[string]any{"settings": f.settings, "trace": p.source.Meta.SHA256, "targets": f.targets})
+	content, _ := json.Marshal(map[string]any{"settings": withoutShard(f.settings), "trace": p.source.Meta.SHA256, "targets": f.URLs})
 	sum := sha256.Sum256(content)
 	id := hex.EncodeToString(sum[:6])
 	if f.virtual {
 		return "sim-" + id
+	}
+	if !f.startTime.IsZero() {
+		return f.startTime.Format("20060102T150405Z") + "-" + id // the same in all shards
 	}
 	return now().Format("20060102T150405Z") + "-" + id
 }
@@ -312,14 +412,6 @@ func settings(cmd *cobra.Command) map[string]any {
 		}
 	})
 	return out
-}
-
-func (a *app) printPlan(s planSummary, asJSON bool) error {
-	if asJSON {
-		return a.printJSON(s)
-	}
-	s.writeText(a)
-	return nil
 }
 
 // makeDir makes a folder for outputs.

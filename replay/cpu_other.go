@@ -1,8 +1,0 @@
-//go:build !unix
-
-package replay
-
-import "time"
-
-// cpuTime is not known here: the share stays 0.
-func cpuTime() time.Duration { return 0 }

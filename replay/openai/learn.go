@@ -1,0 +1,262 @@
+package openai
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"tailgate/internal/fault"
+	"tailgate/replay"
+	"tailgate/schemas"
+)
+
+// Rows of the client's own requests have numbers that no trace has: their prompts are nobody else's.
+const (
+	rowLearn = -1 - iota
+	rowSalt
+	rowMeasure
+)
+
+const (
+	learnInput  = 32
+	learnOutput = 2
+	// saltInput is enough for some whole blocks of any engine's cache.
+	saltInput = 1024
+)
+
+// learnAll tries the fields on every target whose engine is known, and keeps those that all of them take.
+func (c *Client) learnAll(ctx context.Context, about []*described) error {
+	if c.opts.NoLearn || c.opts.Template != nil {
+		return c.settle()
+	}
+	common, tried := c.writer.fields, false
+	salted := c.opts.wanted()&fieldSalt != 0 && !c.writer.overridden("cache_salt")
+	for _, d := range about {
+		if d.engine == nil {
+			salted = false
+			continue
+		}
+		tried = true
+		l := &learner{client: c, about: d, writer: *c.writer, report: map[string]string{}}
+		if err := l.run(ctx); err != nil {
+			return err
+		}
+		common &= l.writer.fields
+		salted = salted && l.saltWorks
+		d.facts["fields"] = l.report
+		if len(l.notes) > 0 {
+			d.facts["notes"] = l.notes
+		}
+		for _, n := range l.notes {
+			c.log.Warn(n, "target", d.target.name)
+		}
+	}
+	c.writer.fields = common
+	if tried && salted {
+		// The engine parts this run's blocks from those of others; prompts are the same in every run.
+		c.writer.salt, c.opts.Prompts.Salt = c.opts.Prompts.Salt, ""
+		c.writer.fields |= fieldSalt
+	}
+	return c.settle()
+}
+
+// settle drops a field that tells no more than another one, and misses one that the run cannot do without.
+func (c *Client) settle() error {
+	if c.needsIDs() && c.writer.fields&fieldTokenIDs == 0 && c.writer.template == nil {
+		return fault.Mark(errors.New("live history on completions needs the token ids of answers, which the target does not return"),
+			fault.Failure, "take --api chat, or --history trace")
+	}
+	if c.writer.fields&fieldPerEvent != 0 && !c.needsIDs() {
+		c.writer.fields &^= fieldTokenIDs
+	}
+	return nil
+}
+
+// needsIDs tells that turns are built from the token ids of answers.
+func (c *Client) needsIDs() bool { return c.opts.LiveHistory && c.opts.api() == APICompletions }
+
+// learner tries one target.
+type learner struct {
+	client    *Client
+	about     *described
+	writer    writer
+	report    map[string]string // field → used, ignored or refused
+	notes     []string
+	saltWorks bool
+}
+
+// tried is the answer to one request of a learner.
+type tried struct {
+	status    int
+	message   string
+	out       replay.Outcome
+	perEvent  bool
+	answer    replay.Answer
+	tokenIDs  bool
+	saidUsage bool
+}
+
+func (l *learner) run(ctx context.Context) error {
+	l.writer.fields = l.about.engine.takes[l.writer.api] & l.client.opts.wanted() &^ fieldSalt
+	asked := l.writer.fields
+	for {
+		t, err := l.try(ctx, rowLearn, learnInput)
+		if err != nil {
+			return err
+		}
+		if t.status == http.StatusOK && t.out.Status != schemas.ResultOK {
+			l.note("the target answers a small request of the run's kind without success: " + t.out.ErrorKind)
+			return nil
+		}
+		if t.status == http.StatusOK {
+			l.conclude(asked, t)
+			break
+		}
+		refused := l.writer.fields & namedIn(t.message)
+		if refused == 0 && (t.status == http.StatusBadRequest || t.status == http.StatusUnprocessableEntity) {
+			refused = l.writer.fields & (fieldPerEvent | fieldTokenIDs) // what is only nice to have
+		}
+		if t.status == http.StatusNotFound || t.status == http.StatusMethodNotAllowed {
+			return fault.Mark(fmt.Errorf("asking %s: it has no /%s for this model (HTTP %d)", l.about.target.name, l.client.opts.route(), t.status),
+				fault.Failure, "see --api, --path and --model")
+		}
+		if refused == 0 {
+			l.note(fmt.Sprintf("the target refuses requests of the run's kind: HTTP %d", t.status))
+			return nil
+		}
+		l.writer.fields &^= refused
+		for _, name := range refused.names() {
+			l.report[name] = "refused"
+		}
+	}
+	return l.trySalt(ctx)
+}
+
+func (l *learner) note(text string) { l.notes = append(l.notes, text) }
+
+// namedIn are the fields that a refusal names.
+func namedIn(message string) (f fields) {
+	for _, n := range fieldNames {
+		if strings.Contains(message, n.name) {
+			f |= n.field
+		}
+	}
+	if f == 0 && strings.Contains(message, "stream_options") {
+		f = fieldUsage | fieldPerEvent
+	}
+	return f
+}
+
+// conclude says what became of each field that the good answer was asked with.
+func (l *learner) conclude(asked fields, t *tried) {
+	came := map[fields]bool{
+		fieldUsage: t.saidUsage, fieldPerEvent: t.perEvent, fieldTokenIDs: t.tokenIDs, fieldStore: true,
+		fieldIgnoreEOS: true, fieldMinTokens: t.out.Usage.Output < 0 || t.out.Usage.Output == learnOutput,
+		fieldForced: l.forced(t),
+	}
+	for _, n := range fieldNames {
+		switch {
+		case asked&n.field == 0 || l.report[n.name] != "":
+		case came[n.field]:
+			l.report[n.name] = "used"
+		default:
+			l.report[n.name] = "ignored"
+			l.writer.fields &^= n.field & (fieldPerEvent | fieldTokenIDs)
+		}
+	}
+	switch {
+	case asked&fieldForced != 0 && !l.forced(t):
+		l.note("the target ignores trace_decode_token_ids: answers will not have the trace's length (vLLM needs --enable-trace-replay)")
+	case asked&fieldMinTokens != 0 && !came[fieldMinTokens]:
+		l.note("the target ignores min_tokens: pinned answers will not have the trace's length")
+	}
+	if !t.saidUsage {
+		l.note("the target tells no usage: output tokens, tpot and itl will be unknown")
+	}
+}
+
+// forced tells that the answer is the one that was dictated.
+func (l *learner) forced(t *tried) bool {
+	var want []int32
+	list := l.writer.prompts.AppendAnswer([]byte{'['}, l.row(rowLearn, learnInput), learnOutput)
+	return json.Unmarshal(append(list, ']'), &want) == nil && slices.Equal(t.answer.TokenIDs, want)
+}
+
+// trySalt finds out whether cache_salt parts the blocks of one run from those of another, by the cached tokens
+// that usage tells: a repeat must hit, and a repeat with another salt must not. Where that cannot be seen the
+// salt stays in the prompts, which always works.
+func (l *learner) trySalt(ctx context.Context) error {
+	takes := l.about.engine.takes[l.writer.api]&fieldSalt != 0
+	if !takes || l.client.opts.wanted()&fieldSalt == 0 {
+		return nil
+	}
+	size := int32(saltInput)
+	if l.about.length > 0 {
+		size = min(size, int32(l.about.length/2))
+	}
+	before := l.writer.fields
+	l.writer.fields |= fieldSalt
+	defer func() { l.writer.fields = before }()
+	one, other := "tailgate-"+rand.Text(), "tailgate-"+rand.Text()
+	var cached []int32
+	for _, salt := range []string{one, one, other} {
+		l.writer.salt = salt
+		t, err := l.try(ctx, rowSalt, size)
+		if err != nil {
+			return err
+		}
+		if t.status != http.StatusOK {
+			l.report["cache_salt"] = "refused"
+			return nil
+		}
+		cached = append(cached, t.out.Usage.Cached)
+	}
+	switch {
+	case cached[1] <= 0:
+		l.report["cache_salt"] = "unknown" // no cache, or it is not told
+	case cached[2] > 0:
+		l.report["cache_salt"] = "ignored"
+	default:
+		l.report["cache_salt"], l.saltWorks = "used", true
+	}
+	return nil
+}
+
+func (l *learner) row(number int64, input int32) *schemas.TraceRow {
+	out := int32(learnOutput)
+	return &schemas.TraceRow{Row: number, InputTokens: input, OutputTokens: &out}
+}
+
+// try sends one small request and reads the whole answer.
+func (l *learner) try(ctx context.Context, number int64, input int32) (*tried, error) {
+	call := &replay.Call{Row: l.row(number, input), Zero: time.Now(), Outcome: replay.NewOutcome()}
+	body := l.writer.append(nil, call)
+	r, err := l.client.ask(ctx, l.about.target, http.MethodPost, l.client.opts.route(), body)
+	if err != nil {
+		return nil, err
+	}
+	t := &tried{status: r.status, message: string(r.body)}
+	if r.status != http.StatusOK {
+		return t, nil
+	}
+	keep := &collector{api: l.writer.api}
+	call.Outcome = replay.NewOutcome()
+	if r.media != "text/event-stream" && !bytes.HasPrefix(r.body, []byte("data:")) {
+		finishWhole(&call.Outcome, l.writer.api, keep, r.body, 0)
+	} else {
+		s := newStream(&call.Outcome, l.writer.api, keep)
+		s.feed(r.body, 0)
+		s.finish("")
+		t.perEvent = s.counting == perEvent
+	}
+	t.out, t.answer = call.Outcome, keep.answer()
+	t.tokenIDs, t.saidUsage = len(keep.ids) > 0, t.out.Usage.Output >= 0
+	return t, nil
+}
