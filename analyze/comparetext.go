@@ -10,55 +10,103 @@ import (
 	"text/tabwriter"
 )
 
-// say puts the changes that matter into sentences: one for each arm and percentile that rose or fell, and what stayed.
+// said is how many changes a sentence names; the table has the others.
+const said = 3
+
+// say puts what matters into one sentence for each arm: the changes of the highest percentile of each metric over all
+// requests, else of the buckets that changed alone, the violations of the gate, and how many others changed or not.
 func (c *Comparison) say() []string {
 	var out []string
 	for _, reason := range c.Invalid {
 		out = append(out, "not comparable: "+reason)
 	}
 	for _, arm := range c.Arms[1:] {
-		var said []string
-		same, insufficient := 0, 0
-		for _, ch := range c.Changes {
-			switch {
-			case ch.Arm != arm.Name:
-			case ch.Verdict == ChangeRose || ch.Verdict == ChangeFell:
-				said = append(said, fmt.Sprintf("%s of %s %s by %s [%s, %s]", percentileName(ch), ch.By, ch.Verdict,
-					signless(ch.Change), percentOf(ch.Lower), percentOf(ch.Upper)))
-			case ch.Verdict == ChangeSame:
-				same++
-			default:
-				insufficient++
-			}
-		}
-		for _, r := range c.Rules {
-			if r.Arm == arm.Name && (r.Verdict == ChangeRose || r.Verdict == ChangeFell) {
-				said = append(said, fmt.Sprintf("requests over %s %s of %s %s from %d to %d of %d", r.Rule, r.Limit, r.By, r.Verdict, r.Base, r.Value, r.N))
-			}
-		}
-		within := "within the noise"
-		if c.hasFloor() {
-			within = "within the A/A floor"
-		}
-		text := arm.Name + ": "
-		switch {
-		case len(said) == 0 && same == 0:
-			text += "too few requests, or too short, to tell"
-		case len(said) == 0:
-			text += "no difference from " + c.Baseline + " is seen; all is " + within
-		default:
-			text += strings.Join(said, "; ")
-			if same > 0 {
-				text += "; the rest is " + within
-			}
-		}
-		if insufficient > 0 && same+len(said) > 0 {
-			text += fmt.Sprintf(" (%d percentiles have too few values)", insufficient)
-		}
-		out = append(out, text)
+		out = append(out, arm.Name+": "+c.sentence(arm.Name))
 	}
 	return out
 }
+
+func (c *Comparison) sentence(arm string) string {
+	var changed []Change
+	same, insufficient := 0, 0
+	buckets := map[string]bool{} // beside the whole
+	for _, ch := range c.Changes {
+		if ch.Arm == arm && len(ch.By) > 0 {
+			buckets[ch.By.json()] = true
+		}
+		switch {
+		case ch.Arm != arm:
+		case ch.Verdict == ChangeRose || ch.Verdict == ChangeFell:
+			changed = append(changed, ch)
+		case ch.Verdict == ChangeSame:
+			same++
+		default:
+			insufficient++
+		}
+	}
+	var parts []string
+	named := naming(changed, len(buckets))
+	for _, ch := range named {
+		parts = append(parts, fmt.Sprintf("%s of %s %s by %s [%s, %s], from %s to %s ms", percentileName(ch), ch.By, ch.Verdict,
+			signless(ch.Change), signless(min(abs(ch.Lower), abs(ch.Upper))), signless(max(abs(ch.Lower), abs(ch.Upper))), short(ch.Base), short(ch.Value)))
+	}
+	for _, r := range c.Rules {
+		if r.Arm == arm && (r.Verdict == ChangeRose || r.Verdict == ChangeFell) {
+			parts = append(parts, fmt.Sprintf("requests over %s %s of %s %s from %d to %d of %d", r.Rule, r.Limit, r.By, r.Verdict, r.Base, r.Value, r.N))
+		}
+	}
+	if more := len(changed) - len(named); more > 0 {
+		parts = append(parts, fmt.Sprintf("%d more percentiles changed", more))
+	}
+	within := "within the noise"
+	if c.hasFloor() {
+		within = "within the A/A floor"
+	}
+	text := ""
+	switch {
+	case len(parts) == 0 && same == 0:
+		return "too few requests, or too short, to tell"
+	case len(parts) == 0:
+		text = "no difference from " + c.Baseline + " is seen; all is " + within
+	default:
+		text = strings.Join(parts, "; ")
+		if same > 0 {
+			text += "; the rest is " + within
+		}
+	}
+	if insufficient > 0 {
+		text += fmt.Sprintf(" (%d percentiles have too few values)", insufficient)
+	}
+	return text
+}
+
+// naming picks the changes that a sentence names: of each metric the highest percentile that changed, over all requests
+// when every bucket changed or there is none, else of the buckets in which it did.
+func naming(changed []Change, buckets int) []Change {
+	var out []Change
+	whole := Tuple(nil).json()
+	for _, m := range comparedMetrics {
+		best := map[string]int{} // by bucket
+		for i, ch := range changed {
+			if k, ok := best[ch.By.json()]; ch.Metric == m.json && (!ok || changed[k].Percentile < ch.Percentile) {
+				best[ch.By.json()] = i
+			}
+		}
+		if w, ok := best[whole]; ok && (len(best) == 1 || len(best) == buckets+1) {
+			out = append(out, changed[w])
+			continue
+		}
+		delete(best, whole)
+		for i, ch := range changed {
+			if k, ok := best[ch.By.json()]; ok && k == i && len(out) < said {
+				out = append(out, ch)
+			}
+		}
+	}
+	return out
+}
+
+func abs(f Figure) Figure { return Figure(math.Abs(float64(f))) }
 
 func (c *Comparison) hasFloor() bool {
 	for _, ch := range c.Changes {

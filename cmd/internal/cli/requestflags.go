@@ -58,8 +58,8 @@ func (f *requestFlags) add(cmd *cobra.Command) {
 	fl.DurationVar(&f.timeout, "timeout", 0, "end a request that takes longer than this (0 = never)")
 }
 
-// read reads the files that the flags name and reports every fault.
-func (f *requestFlags) read() error {
+// readRequests reads the files that the flags name and reports every fault.
+func (f *requestFlags) readRequests() error {
 	var errs []error
 	for _, s := range f.fields {
 		field, err := openai.ParseField(s)
