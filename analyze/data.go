@@ -40,6 +40,7 @@ type Data struct {
 	n     int
 	input column[int32] // index into Inputs
 
+	row                                                      column[int64] // of the trace
 	scheduled, sent, first, firstOutput, last, closed, queue column[int64]
 	inputLength, outputLength, inputTokens, outputTokens     column[int32]
 	firstTokens, events                                      column[int32]
@@ -130,6 +131,7 @@ func (w *words) word(i int32) (string, bool) {
 func newData() *Data {
 	d := &Data{}
 	d.input.null = -1
+	d.row.null = noTime
 	for _, c := range d.times() {
 		c.null = noTime
 	}

@@ -97,6 +97,7 @@ type jsonRow struct {
 	labels             map[string]string
 	gaps               []int32
 	streamed, perToken bool
+	row                int64
 	unscheduled        bool
 	warm, drain        bool
 }
@@ -128,6 +129,7 @@ func parseRow(text []byte) (*jsonRow, error) {
 	row.perToken = p.flag("itl_is_token", false)
 	row.gaps = p.gaps()
 	phase, _ := p.text("phase")
+	row.row = p.number("row")
 	row.warm, row.drain = phase == schemas.PhaseWarmup, phase == schemas.PhaseDrain
 	if p.err != nil {
 		return nil, p.err
@@ -185,6 +187,7 @@ func (s *jsonSink) append(r *jsonRow) {
 	d := s.d
 	d.streamed.append(r.streamed, 0)
 	d.tokenGaps.append(r.perToken, 0)
+	d.row.append(r.row, 0)
 	d.warm.append(r.warm, 0)
 	d.drain.append(r.drain, 0)
 	d.gapCount.append(int32(len(r.gaps)), 0)
@@ -248,6 +251,17 @@ func (p *rowParser) count(name string) int32 {
 	if n < 0 && p.err == nil {
 		p.err = fmt.Errorf("%s must be >= 0", name)
 	}
+	return n
+}
+
+// number is a whole number, noTime where it is missing.
+func (p *rowParser) number(name string) int64 {
+	v, ok := p.value(name, "")
+	if !ok {
+		return noTime
+	}
+	n := int64(noTime)
+	p.decode(name, v, &n, "a whole number")
 	return n
 }
 

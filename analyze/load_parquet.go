@@ -62,6 +62,7 @@ func (d *Data) appendParquet(ctx context.Context, path string) (string, error) {
 	for name, col := range d.labels() {
 		g.Go(func() error { return scanWords(gctx, c, name, col, n) })
 	}
+	g.Go(func() error { return scanInts(gctx, c, "row", &d.row, n) })
 	g.Go(func() error { return scanBools(gctx, c, "streamed", &d.streamed, n) })
 	g.Go(func() error { return scanBools(gctx, c, "itl_is_token", &d.tokenGaps, n) })
 	g.Go(func() error { return d.scanPhase(gctx, c, n) })

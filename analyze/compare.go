@@ -1,0 +1,299 @@
+package analyze
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"tailgate/internal/fault"
+	"tailgate/internal/stats"
+	"tailgate/schemas"
+)
+
+// CompareOptions say what is compared.
+type CompareOptions struct {
+	By         []By    // buckets beside the whole; empty = the whole alone
+	Gate       *Gate   // its latency limits are compared by violations; null = none
+	Confidence float64 // of each interval, two-sided; 0 = 0.95
+	Resamples  int     // of the bootstrap; 0 = 2000, fewer on very large runs
+	Seed       uint64
+	// Again is a second run of the first arm: what it differs by is the floor below which no change is called. null =
+	// the floor is not known.
+	Again *Data
+}
+
+// Arm is one run, or several merged, of a comparison.
+type Arm struct {
+	Name string
+	Data *Data
+}
+
+// Comparison is several runs of one trace side by side. Its fields are its JSON.
+type Comparison struct {
+	Definition string     `json:"definition"`
+	Valid      bool       `json:"valid"`
+	Invalid    []string   `json:"invalid"`
+	Unchecked  []string   `json:"unchecked"`
+	Confidence float64    `json:"confidence"`
+	Baseline   string     `json:"baseline"`
+	Arms       []ArmFacts `json:"arms"` // the baseline first
+	Changes    []Change   `json:"changes"`
+	Rules      []Crossing `json:"rules"` // violations of the gate's limits
+	Sentences  []string   `json:"sentences"`
+}
+
+// ArmFacts compare an arm's workload with the baseline's, over rows that are ok in both.
+type ArmFacts struct {
+	Name         string `json:"name"`
+	Paired       int    `json:"paired"`
+	SuccessRate  Figure `json:"success_rate"`
+	InputTokens  Figure `json:"input_tokens_ratio"`  // as usage told them, of the baseline's
+	OutputTokens Figure `json:"output_tokens_ratio"` // as usage told them, of the baseline's
+}
+
+// Change is how one percentile of one bucket differs between an arm and the baseline.
+type Change struct {
+	Arm        string  `json:"arm"`
+	By         Tuple   `json:"by"`
+	Metric     string  `json:"metric"` // ttft_ms …
+	Percentile float64 `json:"percentile"`
+	N          int     `json:"n"`    // rows of both
+	Base       Figure  `json:"base"` // ms; infinite where the rank falls on a failure
+	Value      Figure  `json:"value"`
+	Change     Figure  `json:"change"` // value / base − 1
+	Lower      Figure  `json:"lower"`
+	Upper      Figure  `json:"upper"`
+	Floor      Figure  `json:"floor"`   // largest |change| that two runs of the baseline may show; null = not known
+	P          Figure  `json:"p"`       // two-sided, after Holm over the arms
+	Verdict    string  `json:"verdict"` // rose, fell, same, insufficient
+}
+
+// Verdicts of a Change and a Crossing.
+const (
+	ChangeRose         = "rose"
+	ChangeFell         = "fell"
+	ChangeSame         = "same" // the interval covers 0, or the change is within the floor
+	ChangeInsufficient = "insufficient"
+)
+
+// workloadLimit is the difference of realised tokens over which two runs did not do the same work.
+const workloadLimit = .02
+
+// comparedMetrics are those that a comparison shows, with their percentiles.
+var (
+	comparedMetrics     = []metricName{{ttft, "ttft_ms", "ttft"}, {tpot, "tpot_ms", "tpot"}, {e2e, "e2e_ms", "e2e"}}
+	comparedPercentiles = []float64{.5, .95, .99}
+)
+
+// Compare holds arms against the first of them, row by row of one trace: differences of percentiles with their
+// intervals by a paired bootstrap of blocks of time, and of violations by McNemar's test. Runs of different traces are a
+// fault of kind Usage. A run that is itself invalid, or that did other work, makes the comparison invalid.
+func Compare(ctx context.Context, arms []Arm, o CompareOptions) (*Comparison, error) {
+	if len(arms) < 2 {
+		return nil, fault.Mark(errors.New("comparing runs: two are needed"), fault.Usage, "")
+	}
+	if o.Confidence == 0 {
+		o.Confidence = .95
+	}
+	c := &Comparison{Definition: schemas.Definition, Invalid: []string{}, Unchecked: []string{}, Confidence: o.Confidence, Baseline: arms[0].Name}
+	if err := sameTraces(arms, o.Again); err != nil {
+		return nil, err
+	}
+	for _, a := range arms {
+		reasons, judged := o.options(a.Data).validity(o.Gate.TTFTLimit())
+		for _, r := range reasons {
+			c.Invalid = append(c.Invalid, a.Name+": "+r)
+		}
+		if !judged {
+			c.Unchecked = append(c.Unchecked, "validity of "+a.Name)
+		}
+	}
+	floors := map[floorKey]float64{}
+	if o.Again != nil {
+		p, err := pairRows(o.options(arms[0].Data), o.options(o.Again))
+		if err != nil {
+			return nil, err
+		}
+		for _, ch := range p.changes(ctx, "again", o) {
+			if !unknownFigure(ch.Lower) && !unknownFigure(ch.Upper) {
+				floors[floorKey{ch.By.json(), ch.Metric, ch.Percentile}] = max(math.Abs(float64(ch.Lower)), math.Abs(float64(ch.Upper)))
+			}
+		}
+	} else {
+		c.Unchecked = append(c.Unchecked, "the noise between two runs of "+c.Baseline+": no second run of it was given")
+	}
+	c.Arms = append(c.Arms, ArmFacts{Name: arms[0].Name, SuccessRate: successOf(o.options(arms[0].Data)), InputTokens: 1, OutputTokens: 1})
+	for _, a := range arms[1:] {
+		p, err := pairRows(o.options(arms[0].Data), o.options(a.Data))
+		if err != nil {
+			return nil, err
+		}
+		facts := p.facts(a.Name)
+		c.Arms = append(c.Arms, facts)
+		c.Invalid = append(c.Invalid, facts.otherWork()...)
+		c.Changes = append(c.Changes, p.changes(ctx, a.Name, o)...)
+		if o.Gate != nil {
+			c.Rules = append(c.Rules, p.crossings(a.Name, o.Gate)...)
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+	}
+	c.Valid = len(c.Invalid) == 0
+	c.settle(floors, len(arms)-1)
+	c.Sentences = c.say()
+	return c, nil
+}
+
+type floorKey struct {
+	by, metric string
+	percentile float64
+}
+
+func (o CompareOptions) options(d *Data) *view { return Options{Gate: o.Gate}.view(d) }
+
+func successOf(v *view) Figure {
+	ok := 0
+	for _, i := range v.rows {
+		if v.d.ok(i) {
+			ok++
+		}
+	}
+	if len(v.rows) == 0 {
+		return unknown
+	}
+	return Figure(float64(ok) / float64(len(v.rows)))
+}
+
+// otherWork says that the arm did not do the work of the baseline.
+func (f ArmFacts) otherWork() []string {
+	var out []string
+	for _, r := range []struct {
+		what  string
+		ratio Figure
+	}{{"input", f.InputTokens}, {"output", f.OutputTokens}} {
+		if !unknownFigure(r.ratio) && math.Abs(float64(r.ratio)-1) > workloadLimit {
+			out = append(out, fmt.Sprintf("%s: the workload changed: %s tokens are %.3g times the baseline's", f.Name, r.what, float64(r.ratio)))
+		}
+	}
+	return out
+}
+
+// settle corrects the p values for the number of arms (Holm 1979) and gives each change its verdict.
+func (c *Comparison) settle(floors map[floorKey]float64, arms int) {
+	byKey := map[floorKey][]int{}
+	for i, ch := range c.Changes {
+		k := floorKey{ch.By.json(), ch.Metric, ch.Percentile}
+		if !unknownFigure(ch.P) {
+			byKey[k] = append(byKey[k], i)
+		}
+		c.Changes[i].Floor = unknown
+		if f, ok := floors[k]; ok {
+			c.Changes[i].Floor = Figure(f)
+		}
+	}
+	for _, list := range byKey {
+		slices.SortFunc(list, func(a, b int) int {
+			return int(math.Copysign(1, float64(c.Changes[a].P-c.Changes[b].P)))
+		})
+		least := 0.0
+		for rank, i := range list {
+			least = max(least, min(1, float64(c.Changes[i].P)*float64(arms-rank)))
+			c.Changes[i].P = Figure(least)
+		}
+	}
+	for i := range c.Changes {
+		c.Changes[i].Verdict = c.Changes[i].verdict(1 - c.Confidence)
+	}
+}
+
+func (ch Change) verdict(alpha float64) string {
+	switch {
+	case unknownFigure(ch.Change) || unknownFigure(ch.P):
+		return ChangeInsufficient
+	case float64(ch.P) > alpha || ch.Lower <= 0 && ch.Upper >= 0:
+		return ChangeSame
+	case !unknownFigure(ch.Floor) && math.Abs(float64(ch.Change)) <= float64(ch.Floor):
+		return ChangeSame
+	case ch.Change > 0:
+		return ChangeRose
+	}
+	return ChangeFell
+}
+
+func unknownFigure(f Figure) bool { return math.IsNaN(float64(f)) }
+
+// Crossing is how the requests that break one limit of the gate differ between an arm and the baseline.
+type Crossing struct {
+	Arm     string `json:"arm"`
+	Rule    string `json:"rule"`
+	By      Tuple  `json:"by"`
+	Limit   string `json:"limit"`
+	N       int    `json:"n"`
+	Base    int    `json:"base"`  // break it in the baseline
+	Value   int    `json:"value"` // break it in the arm
+	Only    [2]int `json:"only"`  // break it in the baseline alone, in the arm alone
+	P       Figure `json:"p"`     // McNemar's exact test on the effective number of these, two-sided
+	Verdict string `json:"verdict"`
+}
+
+// crossings tests the violations of each latency limit on the same requests (McNemar 1947, exact form). Requests near each
+// other break limits together, so the numbers are divided by their autocorrelation time.
+func (p *pairs) crossings(arm string, g *Gate) []Crossing {
+	var out []Crossing
+	for _, rule := range g.Rules {
+		if rule.kind != percentileRule || rule.metric == outputTokens || rule.metric == lag {
+			continue
+		}
+		m := g.of(rule)
+		in := p.base.matcher(rule.By)
+		c := Crossing{Arm: arm, Rule: rule.Name, By: rule.By, Limit: rule.Limit.Text, P: unknown, Verdict: ChangeInsufficient}
+		var apart stats.Bits
+		for k := range p.rows {
+			i, j := p.rows[k][0], p.rows[k][1]
+			if !in(i) {
+				continue
+			}
+			before := !p.base.ok(i) || p.base.breaks(rule, m, i)
+			after := !p.other.ok(j) || p.other.breaks(rule, m, j)
+			c.N++
+			if before {
+				c.Base++
+			}
+			if after {
+				c.Value++
+			}
+			switch {
+			case before && !after:
+				c.Only[0]++
+			case after && !before:
+				c.Only[1]++
+			}
+			apart.Append(before != after)
+		}
+		if c.N > 0 {
+			c.P = Figure(stats.McNemar(float64(c.Only[0])/apart.Tau(), float64(c.Only[1])/apart.Tau()))
+			c.Verdict = ChangeSame
+			if c.P < .05 {
+				c.Verdict = ChangeRose
+				if c.Only[1] < c.Only[0] {
+					c.Verdict = ChangeFell
+				}
+			}
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// blockLength is the time of a block of the bootstrap: at least a minute, and ten times the time over which requests that
+// are slow together follow each other.
+func blockLength(tau float64, span time.Duration, n int) time.Duration {
+	if n == 0 {
+		return time.Minute
+	}
+	return max(time.Minute, time.Duration(10*tau*float64(span)/float64(n)))
+}

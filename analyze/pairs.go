@@ -1,0 +1,349 @@
+package analyze
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"runtime"
+	"slices"
+	"sort"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"tailgate/internal/fault"
+	"tailgate/internal/rng"
+	"tailgate/internal/stats"
+	"tailgate/schemas"
+)
+
+// pairs are the requests that two runs of one trace both scheduled, in order of the schedule.
+type pairs struct {
+	base, other *Data
+	rows        [][2]int32 // of base, of other
+}
+
+// sameTraces refuses runs whose manifests name different inputs.
+func sameTraces(arms []Arm, again *Data) error {
+	sets := make([]*Data, 0, len(arms)+1)
+	names := []string{}
+	for _, a := range arms {
+		sets, names = append(sets, a.Data), append(names, a.Name)
+	}
+	if again != nil {
+		sets, names = append(sets, again), append(names, "the second run of "+arms[0].Name)
+	}
+	digest := func(d *Data) string {
+		for _, in := range d.Inputs {
+			if in.Manifest != nil {
+				return schemas.InputsDigest(in.Manifest.Inputs)
+			}
+		}
+		return ""
+	}
+	first := digest(sets[0])
+	for i, d := range sets[1:] {
+		if other := digest(d); first != "" && other != "" && other != first {
+			return fault.Mark(fmt.Errorf("comparing runs: %s and %s replayed different traces", names[0], names[i+1]), fault.Usage,
+				"a comparison needs runs of one trace at one scale")
+		}
+	}
+	return nil
+}
+
+// pairRows matches the measured rows of two runs by their number in the trace. Rows of one number that were scheduled at
+// different instants, or a run whose rows tell no number, are faults of kind Usage; half of the rows must match.
+func pairRows(base, other *view) (*pairs, error) {
+	p := &pairs{base: base.d, other: other.d}
+	byRow := make(map[int64]int32, len(other.rows))
+	for _, j := range other.d.tails(other.rows) {
+		if n := other.d.row.at(j); n != noTime {
+			byRow[n] = j
+		}
+	}
+	moved := 0
+	rows := base.d.tails(base.rows)
+	for _, i := range rows {
+		j, ok := byRow[base.d.row.at(i)]
+		if !ok {
+			continue
+		}
+		if base.d.scheduled.at(i) != other.d.scheduled.at(j) || base.d.inputLength.at(i) != other.d.inputLength.at(j) {
+			moved++
+		}
+		p.rows = append(p.rows, [2]int32{i, j})
+	}
+	switch {
+	case len(p.rows)*2 < max(len(rows), len(other.rows)):
+		return nil, fault.Mark(fmt.Errorf("comparing runs: only %d of %d rows are in both", len(p.rows), max(len(rows), len(other.rows))), fault.Usage,
+			"a comparison needs runs of one trace at one scale and window")
+	case moved*100 > len(p.rows):
+		return nil, fault.Mark(fmt.Errorf("comparing runs: %d of %d rows differ in stamp or length", moved, len(p.rows)), fault.Usage,
+			"a comparison needs runs of one trace at one scale, with one seed and open loop")
+	case len(p.rows) == 0:
+		return nil, fault.Mark(errors.New("comparing runs: no row is in both"), fault.Usage, "")
+	}
+	return p, nil
+}
+
+// facts compare the realised lengths.
+func (p *pairs) facts(name string) ArmFacts {
+	f := ArmFacts{Name: name, Paired: len(p.rows), SuccessRate: unknown, InputTokens: unknown, OutputTokens: unknown}
+	ok := 0
+	var sums [2][2]float64 // input, output × base, other
+	for _, r := range p.rows {
+		if p.other.ok(r[1]) {
+			ok++
+		}
+		if !p.base.ok(r[0]) || !p.other.ok(r[1]) {
+			continue
+		}
+		for k, c := range [2][2]int32{{p.base.inputTokens.at(r[0]), p.other.inputTokens.at(r[1])}, {p.base.outputTokens.at(r[0]), p.other.outputTokens.at(r[1])}} {
+			if c[0] != noCount && c[1] != noCount {
+				sums[k][0] += float64(c[0])
+				sums[k][1] += float64(c[1])
+			}
+		}
+	}
+	f.SuccessRate = Figure(float64(ok) / float64(len(p.rows)))
+	for k, to := range []*Figure{&f.InputTokens, &f.OutputTokens} {
+		if sums[k][0] > 0 {
+			*to = Figure(sums[k][1] / sums[k][0])
+		}
+	}
+	return f
+}
+
+// changes compares every percentile of every bucket.
+func (p *pairs) changes(ctx context.Context, arm string, o CompareOptions) []Change {
+	type job struct {
+		by   Tuple
+		rows [][2]int32
+		m    metricName
+	}
+	var jobs []job
+	for _, c := range p.cells(o.By) {
+		for _, m := range comparedMetrics {
+			jobs = append(jobs, job{c.by, c.rows, m})
+		}
+	}
+	out := make([][]Change, len(jobs))
+	var g errgroup.Group
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	for k, j := range jobs {
+		g.Go(func() error {
+			if ctx.Err() == nil {
+				out[k] = p.change(arm, j.by, j.rows, j.m, o)
+			}
+			return nil
+		})
+	}
+	_ = g.Wait() // the jobs have no errors
+	return slices.Concat(out...)
+}
+
+type pairCell struct {
+	by   Tuple
+	rows [][2]int32
+}
+
+// cells sorts the pairs into buckets by the baseline's row; the whole comes first.
+func (p *pairs) cells(bys []By) []pairCell {
+	out := []pairCell{{rows: p.rows}}
+	rows := make([]int32, len(p.rows))
+	at := make(map[int32]int, len(p.rows))
+	for k, r := range p.rows {
+		rows[k], at[r[0]] = r[0], k
+	}
+	for _, by := range bys {
+		for _, c := range p.base.cut(by, rows) {
+			cell := pairCell{by: c.by}
+			for _, i := range c.rows {
+				cell.rows = append(cell.rows, p.rows[at[i]])
+			}
+			out = append(out, cell)
+		}
+	}
+	return out
+}
+
+// change compares the percentiles of one metric in one bucket.
+func (p *pairs) change(arm string, by Tuple, rows [][2]int32, m metricName, o CompareOptions) []Change {
+	var a, b []float64 // failures infinite; requests for which either run does not define the metric are left out
+	var at []int64
+	for _, r := range rows {
+		x, y := p.value(p.base, m.metric, r[0]), p.value(p.other, m.metric, r[1])
+		if math.IsNaN(x) || math.IsNaN(y) {
+			continue
+		}
+		a, b, at = append(a, x), append(b, y), append(at, p.base.scheduled.at(r[0]))
+	}
+	out := make([]Change, len(comparedPercentiles))
+	for k, q := range comparedPercentiles {
+		out[k] = Change{Arm: arm, By: by, Metric: m.json, Percentile: q, N: len(a), Base: unknown, Value: unknown, Change: unknown,
+			Lower: unknown, Upper: unknown, Floor: unknown, P: unknown}
+	}
+	if len(a) == 0 {
+		return out
+	}
+	boot := newBlocks(a, b, at, o)
+	for k, q := range comparedPercentiles {
+		base, value := boot.quantiles(q)
+		out[k].Base, out[k].Value = Figure(base/m.metric.scale()), Figure(value/m.metric.scale())
+		if len(a) < int(math.Ceil(1/(1-q)-1e-6)) || math.IsInf(base, 1) || math.IsInf(value, 1) || base <= 0 || value <= 0 {
+			continue
+		}
+		lower, upper, pv, ok := boot.interval(q, o.Confidence)
+		if !ok {
+			continue
+		}
+		out[k].Change = Figure(value/base - 1)
+		out[k].Lower, out[k].Upper, out[k].P = Figure(lower), Figure(upper), Figure(pv)
+	}
+	return out
+}
+
+func (p *pairs) value(d *Data, m metric, i int32) float64 {
+	if !d.ok(i) {
+		return math.Inf(1)
+	}
+	return d.value(m, i)
+}
+
+// blocks is a paired bootstrap over time: the schedule is cut in short cells, blocks of consecutive cells are drawn with
+// replacement (moving blocks; Künsch 1989), and both runs take the same ones, so that what both have in common cancels.
+type blocks struct {
+	a, b     []sorted
+	counts   []int // requests of each cell
+	perBlock int   // cells
+	rounds   int
+	seed     uint64
+}
+
+// sorted is one value with its cell.
+type sorted struct {
+	x    float64
+	cell int32
+}
+
+// cellsPerBlock is how finely the starts of blocks are laid.
+const cellsPerBlock = 6
+
+// bootWork bounds the values that are looked at: very large runs are resampled less often.
+const (
+	bootRounds   = 2000
+	bootLeast    = 200
+	bootWork     = 4e8
+	leastOfCells = 2 * cellsPerBlock
+)
+
+func newBlocks(a, b []float64, at []int64, o CompareOptions) *blocks {
+	first, last := slices.Min(at), slices.Max(at)
+	span := time.Duration(last-first+1) * time.Microsecond
+	cell := (blockLength(tauOfSlow(a, b), span, len(a)) / cellsPerBlock).Microseconds()
+	cells := int((last-first)/cell) + 1
+	s := &blocks{a: make([]sorted, len(a)), b: make([]sorted, len(b)), counts: make([]int, cells), perBlock: cellsPerBlock, seed: o.Seed}
+	for i := range a {
+		c := int32((at[i] - first) / cell)
+		s.a[i], s.b[i] = sorted{a[i], c}, sorted{b[i], c}
+		s.counts[c]++
+	}
+	for _, list := range [][]sorted{s.a, s.b} {
+		slices.SortFunc(list, func(x, y sorted) int {
+			if x.x < y.x {
+				return -1
+			}
+			if x.x > y.x {
+				return 1
+			}
+			return int(x.cell - y.cell)
+		})
+	}
+	s.rounds = o.Resamples
+	if s.rounds == 0 {
+		s.rounds = max(bootLeast, min(bootRounds, int(bootWork/float64(2*len(a)))))
+	}
+	return s
+}
+
+// tauOfSlow is the larger autocorrelation time of being above the median in either run.
+func tauOfSlow(a, b []float64) float64 {
+	tau := 1.0
+	for _, x := range [][]float64{a, b} {
+		order := slices.Clone(x)
+		slices.Sort(order)
+		limit := order[stats.Rank(len(order), .9)-1]
+		var above stats.Bits
+		for _, v := range x {
+			above.Append(v > limit)
+		}
+		tau = max(tau, above.Tau())
+	}
+	return tau
+}
+
+// quantiles are the plain ones of both runs.
+func (s *blocks) quantiles(q float64) (base, value float64) {
+	k := stats.Rank(len(s.a), q) - 1
+	return s.a[k].x, s.b[k].x
+}
+
+// interval is the percentile interval of value/base − 1, and twice the smaller share of resamples on one side of 0. It is
+// false where the schedule has too few blocks, or failures reach the percentile.
+func (s *blocks) interval(q, confidence float64) (lower, upper, p float64, ok bool) {
+	if len(s.counts) < leastOfCells {
+		return 0, 0, 0, false
+	}
+	ratios := make([]float64, 0, s.rounds)
+	r := rng.New(s.seed, "bootstrap")
+	times := make([]int32, len(s.counts))
+	up, down := 0, 0
+	for range s.rounds {
+		clear(times)
+		n := 0
+		for range (len(s.counts) + s.perBlock - 1) / s.perBlock {
+			start := r.IntN(len(s.counts) - s.perBlock + 1)
+			for c := start; c < start+s.perBlock; c++ {
+				times[c]++
+				n += s.counts[c]
+			}
+		}
+		if n == 0 {
+			continue
+		}
+		k := stats.Rank(n, q)
+		base, value := weighted(s.a, times, k), weighted(s.b, times, k)
+		if math.IsInf(base, 1) || math.IsInf(value, 1) {
+			return 0, 0, 0, false
+		}
+		ratio := value/base - 1
+		ratios = append(ratios, ratio)
+		if ratio >= 0 {
+			up++
+		}
+		if ratio <= 0 {
+			down++
+		}
+	}
+	if len(ratios) == 0 {
+		return 0, 0, 0, false
+	}
+	sort.Float64s(ratios)
+	at := func(p float64) float64 { return ratios[min(max(int(p*float64(len(ratios))), 0), len(ratios)-1)] }
+	tail := (1 - confidence) / 2
+	// One more on each side keeps the p value above what so many resamples can tell.
+	p = min(1, 2*float64(min(up, down)+1)/float64(len(ratios)+1))
+	return at(tail), at(1 - tail), p, true
+}
+
+// weighted is the k-th smallest value when the values of each cell are there so many times.
+func weighted(list []sorted, times []int32, k int) float64 {
+	seen := 0
+	for i := range list {
+		if seen += int(times[list[i].cell]); seen >= k {
+			return list[i].x
+		}
+	}
+	return math.Inf(1)
+}

@@ -1,0 +1,116 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"tailgate/analyze"
+)
+
+// compareFlags are the flags of `tailgate compare`.
+type compareFlags struct {
+	gate, again, markdown string
+	maxWorse              string
+	by                    []string
+	seed                  uint64
+	asJSON                bool
+}
+
+func (a *app) compareCommand() *cobra.Command {
+	var f compareFlags
+	cmd := &cobra.Command{
+		Use:   "compare BASE RUN…",
+		Short: "Tell whether runs of one trace differ, and by how much",
+		Long: `Compares runs of one trace, request by request: how much p50, p95 and p99 of ttft, tpot and e2e changed against the
+first run, with intervals by a paired bootstrap over blocks of time, and which requests break the limits of --gate in
+one run alone. --again gives a second run of BASE: what two runs of the same system differ by is the floor below which
+nothing is called a change. BASE and RUN may be several folders each, joined by commas.
+
+Exit codes: 0 compared; 1 unreadable; 2 wrong usage, or runs of different traces; 3 with --max-worse: a percentile
+surely rose by more; 4 a run is invalid or did other work; 6 broken rows.`,
+		Args: cobra.MinimumNArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error { return a.compare(cmd.Context(), args, &f) },
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&f.gate, "gate", "", "gate file (YAML): its origin and warm-up are used, and its latency limits compared")
+	fl.StringArrayVar(&f.by, "by", nil, "buckets: input_length=0,1024,8192, tenant, class, model, target, tenant*class (repeatable)")
+	fl.StringVar(&f.again, "again", "", "a second run of BASE, for the floor of noise")
+	fl.StringVar(&f.maxWorse, "max-worse", "", "exit 3 when a percentile surely rose by more, such as 5%")
+	fl.Uint64Var(&f.seed, "seed", 1, "seed of the bootstrap")
+	fl.StringVar(&f.markdown, "markdown", "", "also write the comparison as Markdown")
+	fl.BoolVar(&f.asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+func (a *app) compare(ctx context.Context, inputs []string, f *compareFlags) error {
+	o := analyze.CompareOptions{Seed: f.seed}
+	errs := []error{}
+	for _, s := range f.by {
+		by, err := analyze.ParseBy(s)
+		o.By, errs = append(o.By, by), append(errs, err)
+	}
+	var err error
+	o.Gate, err = a.loadGate(f.gate)
+	worse, worseErr := parsePercent("max-worse", f.maxWorse)
+	if err := allFaults(append(errs, err, worseErr)...); err != nil {
+		return err
+	}
+	var arms []analyze.Arm
+	for _, in := range inputs {
+		data, err := analyze.Load(ctx, strings.Split(in, ","))
+		if err != nil {
+			return err
+		}
+		arms = append(arms, analyze.Arm{Name: armName(in), Data: data})
+	}
+	if f.again != "" {
+		if o.Again, err = analyze.Load(ctx, strings.Split(f.again, ",")); err != nil {
+			return err
+		}
+	}
+	c, err := analyze.Compare(ctx, arms, o)
+	if err != nil {
+		return err
+	}
+	if err := writeRendered(f.markdown, c.WriteMarkdown); err != nil {
+		return err
+	}
+	switch {
+	case !c.Valid:
+		a.code = exitInvalid
+	case f.maxWorse != "" && c.Worst() > worse:
+		a.code = exitGateFailed
+	}
+	if f.asJSON {
+		return c.WriteJSON(a.stdout)
+	}
+	return c.WriteText(a.stdout)
+}
+
+// armName is the short name of a run: its folder's.
+func armName(in string) string {
+	first, _, _ := strings.Cut(in, ",")
+	return filepath.Base(filepath.Clean(first))
+}
+
+// parsePercent reads a share such as 5% or 0.05; "" is 0.
+func parsePercent(flag, s string) (float64, error) {
+	if s == "" {
+		return 0, nil
+	}
+	number, percent := strings.CutSuffix(s, "%")
+	v, err := strconv.ParseFloat(number, 64)
+	if err != nil || !(v >= 0) {
+		return 0, errors.Join(fmt.Errorf("--%s: %q is not a share such as 5%%", flag, s))
+	}
+	if percent {
+		v /= 100
+	}
+	return v, nil
+}
