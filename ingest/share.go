@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"math"
+	"sync/atomic"
 
 	"tailgate/internal/spill"
 )
@@ -30,6 +31,47 @@ type Shared struct {
 	Keyed bool  `json:"keyed"` // these rows are keyed per tenant; false: they are cut before that block
 }
 
+// sharing is what one worker found: hits of all blocks, and those that are left.
+type sharing struct {
+	before, after int64
+	tenants       map[uint32]int64 // rows of a group by tenant
+	_             [64]byte         // workers write to lines of their own
+}
+
+func newSharing(n int) []sharing {
+	out := make([]sharing, n)
+	for i := range out {
+		out[i].tenants = map[uint32]int64{}
+	}
+	return out
+}
+
+func sumSharing(all []sharing) (before, after int64) {
+	for i := range all {
+		before, after = before+all[i].before, after+all[i].after
+	}
+	return before, after
+}
+
+// raise and lower change the number of a row when v is larger or smaller; several workers may have ids of a row.
+func raise(of []int32, row uint32, v int32) {
+	for at := &of[row]; ; {
+		old := atomic.LoadInt32(at)
+		if old >= v || atomic.CompareAndSwapInt32(at, old, v) {
+			return
+		}
+	}
+}
+
+func lower(of []int32, row uint32, v int32) {
+	for at := &of[row]; ; {
+		old := atomic.LoadInt32(at)
+		if old <= v || atomic.CompareAndSwapInt32(at, old, v) {
+			return
+		}
+	}
+}
+
 // shareBlocks finds how many leading ids each row keeps: up to the last one that another row has too. Ids that
 // at least two tenants hold, but fewer than k, are shared inside each tenant only.
 func (f *survey) shareBlocks(ctx context.Context, k int) (before, after int64, err error) {
@@ -37,45 +79,51 @@ func (f *survey) shareBlocks(ctx context.Context, k int) (before, after int64, e
 	for i := range f.foreign {
 		f.foreign[i] = math.MaxInt32
 	}
-	tenants := map[uint32]int64{} // rows of the group by tenant
-	err = f.blocks.Each(ctx, func(group []spill.Entry) error {
-		if len(group) < 2 {
-			return nil
+	found := newSharing(workers())
+	err = f.blocks.Each(ctx, len(found), func(worker int, group []spill.Entry) error {
+		if len(group) > 1 {
+			f.shareBlock(&found[worker], group, k)
 		}
-		clear(tenants)
-		last, rows := -1, int64(0)
-		hits, own := int64(0), int64(0) // own: also when each tenant is alone
-		for i, e := range group {
-			if i > 0 && e.Row == group[last].Row {
-				continue
-			}
-			last = i
-			tenant := f.tenant(e.Row)
-			if rows > 0 && !f.damaged[e.Row] {
-				hits++
-			}
-			if tenants[tenant] > 0 && !f.damaged[e.Row] {
-				own++
-			}
-			tenants[tenant]++
-			rows++
-		}
-		before += hits
-		if len(tenants) == 1 || len(tenants) >= k {
-			after += hits
-			if rows > 1 {
-				f.hold(group, nil)
-			}
-			return nil
-		}
-		for _, e := range group {
-			f.foreign[e.Row] = min(f.foreign[e.Row], int32(e.Pos))
-		}
-		after += own
-		f.hold(group, tenants)
 		return nil
 	})
+	before, after = sumSharing(found)
 	return before, after, err
+}
+
+// shareBlock looks at the rows of one id.
+func (f *survey) shareBlock(found *sharing, group []spill.Entry, k int) {
+	tenants := found.tenants
+	clear(tenants)
+	last, rows := -1, int64(0)
+	hits, own := int64(0), int64(0) // own: also when each tenant is alone
+	for i, e := range group {
+		if i > 0 && e.Row == group[last].Row {
+			continue
+		}
+		last = i
+		tenant := f.tenant(e.Row)
+		if rows > 0 && !f.damaged[e.Row] {
+			hits++
+		}
+		if tenants[tenant] > 0 && !f.damaged[e.Row] {
+			own++
+		}
+		tenants[tenant]++
+		rows++
+	}
+	found.before += hits
+	if len(tenants) == 1 || len(tenants) >= k {
+		found.after += hits
+		if rows > 1 {
+			f.hold(group, nil)
+		}
+		return
+	}
+	for _, e := range group {
+		lower(f.foreign, e.Row, int32(e.Pos))
+	}
+	found.after += own
+	f.hold(group, tenants)
 }
 
 // tenant is the label of the row's tenant, 0 = null, which counts as one tenant.
@@ -85,7 +133,7 @@ func (f *survey) tenant(row uint32) uint32 { return f.combos[f.combo[row]].label
 func (f *survey) hold(group []spill.Entry, tenants map[uint32]int64) {
 	for _, e := range group {
 		if tenants == nil || tenants[f.tenant(e.Row)] > 1 {
-			f.keep[e.Row] = max(f.keep[e.Row], int32(e.Pos)+1)
+			raise(f.keep, e.Row, int32(e.Pos)+1)
 		}
 	}
 }
@@ -93,7 +141,8 @@ func (f *survey) hold(group []spill.Entry, tenants map[uint32]int64) {
 // cutForeign is the rule without keys: rows end before their first id that too few tenants hold.
 func (f *survey) cutForeign(ctx context.Context) (after int64, err error) {
 	clear(f.keep)
-	err = f.blocks.Each(ctx, func(group []spill.Entry) error {
+	found := newSharing(workers())
+	err = f.blocks.Each(ctx, len(found), func(worker int, group []spill.Entry) error {
 		rows, hits := int64(0), int64(0)
 		for i, e := range group {
 			if int32(e.Pos) < f.foreign[e.Row] && (i == 0 || group[i-1].Row != e.Row) {
@@ -106,14 +155,15 @@ func (f *survey) cutForeign(ctx context.Context) (after int64, err error) {
 		if rows < 2 {
 			return nil
 		}
-		after += hits
+		found[worker].after += hits
 		for _, e := range group {
 			if int32(e.Pos) < f.foreign[e.Row] {
-				f.keep[e.Row] = max(f.keep[e.Row], int32(e.Pos)+1)
+				raise(f.keep, e.Row, int32(e.Pos)+1)
 			}
 		}
 		return nil
 	})
+	_, after = sumSharing(found)
 	return after, err
 }
 
