@@ -86,7 +86,7 @@ func (p *writing) write(rows *batch) error {
 	if err := p.w.Write(rows.rows, rows.free); err != nil {
 		return err
 	}
-	if p.at%batchRows != 0 || p.size < groupBytes {
+	if p.at%batchRows != 0 || p.size < p.b.o.group {
 		return nil
 	}
 	p.size = 0
@@ -116,9 +116,9 @@ func (p *writing) count(s *slot) {
 func (b *build) finish(s *slot, at uint32, ids *tenantIDs) {
 	f := b.found
 	s.flags &^= hasInt << intTurn
-	if f.turns[at] >= 0 {
+	if turn := f.rows[at].turn; turn >= 0 {
 		s.flags |= hasInt << intTurn
-		s.ints[intTurn] = f.turns[at]
+		s.ints[intTurn] = turn
 	}
 	b.cutIDs(s, at, ids)
 	for c, label := range s.labelled() {
@@ -135,7 +135,7 @@ func (b *build) cutIDs(s *slot, at uint32, ids *tenantIDs) {
 	if !s.hasIDs() {
 		return
 	}
-	keep, full := b.found.keep[at], s.ints[intInput]/blockSize
+	keep, full := b.found.rows[at].keep, s.ints[intInput]/blockSize
 	s.ids = s.ids[:8*keep]
 	s.private = full - min(keep, full)
 	b.report.SharedBlocks += int64(keep)
@@ -144,7 +144,7 @@ func (b *build) cutIDs(s *slot, at uint32, ids *tenantIDs) {
 		return
 	}
 	tenant := b.words.text(s.words[wordTenant])
-	for pos := b.found.foreign[at]; pos < keep; pos++ {
+	for pos := b.found.rows[at].foreign; pos < keep; pos++ {
 		s.setID(int(pos), ids.key(s.id(int(pos)), tenant))
 	}
 }

@@ -3,6 +3,7 @@ package ingest
 import (
 	"context"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
@@ -15,19 +16,29 @@ import (
 // survey is what has to be known of all rows of a day before one of them can be written. Rows are numbered in
 // the day's order.
 type survey struct {
-	combo   []uint32          // of each row, its place in combos
-	combos  []combo           // combinations of labels
-	places  map[[3]uint32]int // of a combination in combos
-	turns   []int32           // of each row; −1 without a session
-	keep    []int32           // leading ids that the row keeps
-	foreign []int32           // the first position whose id too few tenants hold; math.MaxInt32 = none
-	damaged []bool            // the prompt was not logged whole: what it shares is not known
-	ids     int64             // block ids of all rows that are not damaged
-	intact  []bool            // by word of prompt_state
-	odd     map[uint32]int    // first row of a suspicious request id → rows of the id
+	rows   []fact
+	combos []combo           // combinations of labels
+	places map[[3]uint32]int // of a combination in combos
+	ids    int64             // block ids of all rows that are not damaged
+	intact []bool            // by word of prompt_state
+	odd    map[uint32]int    // first row of a suspicious request id → rows of the id
 
 	sessions, requests, blocks *spill.Buckets
 }
+
+// fact is what is known of one row: 16 bytes, so that one look brings all.
+type fact struct {
+	label   uint32 // twice its place in combos, plus 1 where it is damaged
+	turn    int32  // −1 without a session
+	keep    int32  // leading ids that the row keeps
+	foreign int32  // the first position whose id too few tenants hold; math.MaxInt32 = none
+}
+
+// combo is the row's place in combos.
+func (f *fact) combo() uint32 { return f.label >> 1 }
+
+// damaged rows have a prompt that was not logged whole: what they share is not known.
+func (f *fact) damaged() bool { return f.label&1 != 0 }
 
 // combo is a combination of tenant, class and model, as slots hold words, and how many rows have it.
 type combo struct {
@@ -52,8 +63,7 @@ func (b *build) survey(ctx context.Context) error {
 	}
 	share := b.o.Memory / bucketShare
 	f := &survey{
-		combo: make([]uint32, 0, b.in.rows), turns: make([]int32, 0, b.in.rows), damaged: make([]bool, 0, b.in.rows),
-		places: map[[3]uint32]int{}, odd: map[uint32]int{}, intact: b.words.intact(),
+		rows: make([]fact, 0, b.in.rows), places: map[[3]uint32]int{}, odd: map[uint32]int{}, intact: b.words.intact(),
 		sessions: spill.NewBuckets(b.scratch, b.in.rows, share, workers()),
 		requests: spill.NewBuckets(b.scratch, b.in.rows, share, workers()),
 		blocks:   spill.NewBuckets(b.scratch, b.in.ids, share, workers()),
@@ -83,8 +93,7 @@ func (b *build) survey(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b.report.Duplicates, b.report.Conflicts, b.report.Rows = d.duplicates, d.conflicts, int64(len(f.combo))
-	f.keep = make([]int32, len(f.combo))
+	b.report.Duplicates, b.report.Conflicts, b.report.Rows = d.duplicates, d.conflicts, int64(len(f.rows))
 	for _, s := range []*spill.Buckets{f.sessions, f.requests, f.blocks} {
 		if err := s.Seal(); err != nil {
 			return err
@@ -104,23 +113,21 @@ func (w *words) intact() []bool {
 
 // add takes the next row.
 func (f *survey) add(s *slot) error {
-	row, labels := uint32(len(f.combo)), s.labelled()
+	row, labels := uint32(len(f.rows)), s.labelled()
 	at, ok := f.places[labels]
 	if !ok {
 		at = len(f.combos)
 		f.places[labels] = at
 		f.combos = append(f.combos, combo{labels: labels})
 	}
-	f.combo = append(f.combo, uint32(at))
 	f.combos[at].rows++
-	turn := int32(0)
+	known := fact{label: uint32(at) << 1, foreign: math.MaxInt32}
 	if !s.hasText(textSession) {
 		f.combos[at].loners++
-		turn = -1
+		known.turn = -1
 	} else if err := f.sessions.Add(spill.Entry{Key: xxh3.Hash(s.texts[textSession]), Row: row, Pos: uint32(at)}); err != nil {
 		return err
 	}
-	f.turns = append(f.turns, turn)
 	if s.hasText(textRequest) {
 		if err := f.requests.Add(spill.Entry{Key: xxh3.Hash(s.texts[textRequest]), Row: row}); err != nil {
 			return err
@@ -131,10 +138,12 @@ func (f *survey) add(s *slot) error {
 			return err
 		}
 	}
-	f.damaged = append(f.damaged, !f.intact[s.words[wordPrompt]])
-	if !f.damaged[row] {
+	if f.intact[s.words[wordPrompt]] {
 		f.ids += int64(s.numIDs())
+	} else {
+		known.label |= 1
 	}
+	f.rows = append(f.rows, known)
 	return nil
 }
 
@@ -150,7 +159,7 @@ const suspiciousRows = 16
 func (f *survey) numberTurns(ctx context.Context) error {
 	err := f.sessions.Each(ctx, workers(), func(_ int, group []spill.Entry) error {
 		for i, e := range group {
-			f.turns[e.Row] = int32(i)
+			f.rows[e.Row].turn = int32(i)
 		}
 		return nil
 	})
