@@ -34,41 +34,45 @@ func (d *deduper) advance() (err error) {
 	return err
 }
 
-// next fills s with the next row; io.EOF after the last.
-func (d *deduper) next(s *slot) error {
-	if len(d.queue) > 0 {
-		rec := d.queue[0]
-		d.queue = d.queue[1:]
-		return s.load(rec, d.words)
+// fill adds the next rows to b until it is full; none at the end.
+func (d *deduper) fill(b *batch) error {
+	for !b.full() {
+		if len(d.queue) > 0 {
+			b.add(d.queue[0])
+			d.queue = d.queue[1:]
+			continue
+		}
+		if d.peek == nil {
+			return nil
+		}
+		b.add(d.peek)
+		if err := d.advance(); err != nil {
+			return err
+		}
+		if d.peek != nil && sameKey(d.peek, b.last()) {
+			first := bytes.Clone(b.last())
+			b.drop()
+			if err := d.resolve(first); err != nil {
+				return err
+			}
+		}
 	}
-	if d.peek == nil {
-		return io.EOF
-	}
-	if err := s.load(d.peek, d.words); err != nil {
-		return err
-	}
-	if err := d.advance(); err != nil {
-		return err
-	}
-	if d.peek == nil || !sameKey(d.peek, s.rec) {
-		return nil
-	}
-	return d.resolve(s)
+	return nil
 }
 
 // sameKey compares arrival and request key.
-func sameKey(a, b []byte) bool { return bytes.Equal(a[:packedTopic], b[:packedTopic]) }
+func sameKey(a, b []byte) bool { return bytes.Equal(a[:packedKey], b[:packedKey]) }
 
-// resolve merges the rows that have the key of s, and leaves the first survivor in s.
-func (d *deduper) resolve(s *slot) error {
-	first := &slot{}
-	if err := first.load(s.rec, d.words); err != nil {
+// resolve merges the rows that have the key of the packed row first, and queues those that stay.
+func (d *deduper) resolve(first []byte) error {
+	row := &slot{}
+	if err := row.unpack(first, d.words); err != nil {
 		return err
 	}
-	kept := []*slot{first}
-	for d.peek != nil && sameKey(d.peek, first.rec) {
+	kept := []*slot{row}
+	for d.peek != nil && sameKey(d.peek, first) {
 		row := &slot{}
-		if err := row.load(d.peek, d.words); err != nil {
+		if err := row.unpack(bytes.Clone(d.peek), d.words); err != nil {
 			return err
 		}
 		if !d.merge(kept, row) {
@@ -78,23 +82,23 @@ func (d *deduper) resolve(s *slot) error {
 			return err
 		}
 	}
-	for _, k := range kept[1:] {
+	for _, k := range kept {
 		d.queue = append(d.queue, k.rec)
 	}
-	return s.load(kept[0].rec, d.words)
+	return nil
 }
 
 // merge tells whether one of kept is the same request as row; the richer of the two stays.
 func (d *deduper) merge(kept []*slot, row *slot) bool {
 	for i, k := range kept {
-		if k.texts[0] == nil || row.texts[0] == nil || !bytes.Equal(k.texts[0], row.texts[0]) {
+		if !k.hasText(textRequest) || !row.hasText(textRequest) || !bytes.Equal(k.texts[textRequest], row.texts[textRequest]) {
 			continue
 		}
 		d.duplicates++
-		if conflict(&k.row, &row.row) {
+		if conflict(k, row) {
 			d.conflicts++
 		}
-		if richness(&row.row) > richness(&k.row) {
+		if d.richness(row) > d.richness(k) {
 			kept[i] = row
 		}
 		return true
@@ -102,18 +106,12 @@ func (d *deduper) merge(kept []*slot, row *slot) bool {
 	return false
 }
 
-// load copies a packed row into s and unpacks it.
-func (s *slot) load(rec []byte, w *words) error {
-	s.rec = append(s.rec[:0], rec...)
-	return s.unpack(s.rec, w)
-}
-
 // richness ranks duplicates: usage before none, a full prompt before a damaged one before none, then the
 // number of further facts.
-func richness(r *schemas.Request) int {
+func (d *deduper) richness(s *slot) int {
 	score := 0
-	for _, source := range []string{r.InputTokensSource, r.OutputTokensSource} {
-		switch source {
+	for _, source := range s.words[wordSources : wordSources+2] {
+		switch d.words.text(source) {
 		case schemas.TokensProvider:
 			score += 300
 		case schemas.TokensGateway:
@@ -122,7 +120,7 @@ func richness(r *schemas.Request) int {
 			score += 100
 		}
 	}
-	switch r.PromptState {
+	switch d.words.text(s.words[wordPrompt]) {
 	case schemas.PromptFull:
 		score += 30
 	case schemas.PromptTruncated:
@@ -130,8 +128,8 @@ func richness(r *schemas.Request) int {
 	case schemas.PromptRedacted, schemas.PromptPrehashed:
 		score += 10
 	}
-	for _, known := range []bool{r.CachedTokens != nil, r.ReasoningTokens != nil, r.TTFTUs != nil, r.DurationUs != nil,
-		r.HTTPStatus != nil, r.Stream != nil, r.Tenant != nil, r.Model != ""} {
+	for _, known := range []bool{s.hasInt(intCached), s.hasInt(intReasoning), s.hasLong(longTTFT), s.hasLong(longDuration),
+		s.hasInt(intHTTP), s.flags&hasStream != 0, s.words[wordTenant] != 0, s.words[wordModel] != wordEmpty} {
 		if known {
 			score++
 		}
@@ -140,7 +138,7 @@ func richness(r *schemas.Request) int {
 }
 
 // conflict tells whether two records of one request contradict each other in counts or outcome.
-func conflict(a, b *schemas.Request) bool {
-	differ := func(x, y *int32) bool { return x != nil && y != nil && *x != *y }
-	return differ(a.InputTokens, b.InputTokens) || differ(a.OutputTokens, b.OutputTokens) || a.Status != b.Status
+func conflict(a, b *slot) bool {
+	differ := func(i int) bool { return a.hasInt(i) && b.hasInt(i) && a.ints[i] != b.ints[i] }
+	return differ(intInput) || differ(intOutput) || a.words[wordStatus] != b.words[wordStatus]
 }

@@ -4,20 +4,79 @@ import (
 	"encoding/binary"
 	"errors"
 	"math"
+	"math/bits"
 	"sync"
-	"time"
 
 	"tailgate/schemas"
 )
 
-// Packed rows are how publish holds rows between reading and writing: an order header whose bytes sort as the
-// day is sorted, then the columns, short. Words (columns of few values) are numbers of a dictionary.
-const (
-	packedArrived = 0  // µs, order-preserving
-	packedKey     = 8  // request key
-	packedTopic   = 16 // rank of the topic among the build's topics
-	packedOrder   = 40 // length of the header: … generation, partition, offset, index
+// Columns that a slot holds in arrays. A test holds them and the others to the columns of schemas.Request.
+var (
+	wordColumns = [...]string{"t_quality", "gateway", "op", "status", "model", "input_tokens_source", "output_tokens_source",
+		"cached_tokens_source", "reasoning_tokens_source", "reconciled", "prompt_state", "topic", "clock_id", "class", "tenant"}
+	intColumns  = [...]string{"http_status", "turn", "input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "counted_tokens"}
+	longColumns = [...]string{"ttft_us", "duration_us"}
+	textColumns = [...]string{"request_id", "parent_request_id", "session"}
 )
+
+// Places in these arrays.
+const (
+	wordStatus, wordModel, wordReconciled, wordPrompt, wordTopic = 3, 4, 9, 10, 11
+	wordSources, optionalWords, wordClass, wordTenant            = 5, 12, 13, 14 // four sources; optional from clock_id on
+	intHTTP, intTurn, intInput, intOutput                        = 0, 1, 2, 3
+	intCached, intReasoning, intCounted                          = 4, 5, 6
+	longTTFT, longDuration                                       = 0, 1
+	textRequest, textSession                                     = 0, 2
+)
+
+// Bits of a slot's flags: from each of the first three on one for each optional column of its array.
+const (
+	hasInt    = 1 << 0
+	hasLong   = 1 << 7
+	hasText   = 1 << 9
+	hasIDs    = 1 << 12
+	hasStream = 1 << 13
+	isStream  = 1 << 14
+	isReached = 1 << 15
+	isProbe   = 1 << 16
+	isSampled = 1 << 17 // sampled_fraction is not 1
+)
+
+// slot is a row as publish works on it: without pointers to follow. Texts and ids lie in the packed row.
+type slot struct {
+	rec        []byte
+	arrived    int64 // µs
+	key        int64
+	topic      uint32 // rank of the topic among the build's topics
+	generation uint32
+	partition  int32
+	index      int32
+	offset     int64
+	flags      uint32
+	words      [len(wordColumns)]uint32 // codes plus 1; 0 = null
+	attempt    int32
+	private    int32
+	tail       int32
+	resolution int64
+	sampled    float64
+	ints       [len(intColumns)]int32
+	longs      [len(longColumns)]int64
+	texts      [len(textColumns)][]byte
+	ids        []byte // 8 bytes each, little-endian
+}
+
+func (s *slot) hasInt(i int) bool  { return s.flags&(hasInt<<i) != 0 }
+func (s *slot) hasLong(i int) bool { return s.flags&(hasLong<<i) != 0 }
+func (s *slot) hasText(i int) bool { return s.flags&(hasText<<i) != 0 }
+func (s *slot) hasIDs() bool       { return s.flags&hasIDs != 0 }
+
+// numIDs is how many block ids the row has.
+func (s *slot) numIDs() int { return len(s.ids) / 8 }
+
+// id is block id number i.
+func (s *slot) id(i int) int64 { return int64(binary.LittleEndian.Uint64(s.ids[8*i:])) }
+
+func (s *slot) setID(i int, id int64) { binary.LittleEndian.PutUint64(s.ids[8*i:], uint64(id)) }
 
 // words gives the values of dictionary columns numbers. It is safe for concurrent use.
 type words struct {
@@ -26,161 +85,103 @@ type words struct {
 	list  []string
 }
 
-func newWords() *words { return &words{codes: map[string]uint32{}} }
+// Words that every build has, as a slot holds them.
+const (
+	wordOther = 1 // schemas.LabelOther
+	wordEmpty = 2 // "", which is a model without a label
+)
 
-func (w *words) code(s string) uint32 {
+func newWords() *words {
+	w := &words{codes: map[string]uint32{}}
+	w.code([]byte(schemas.LabelOther))
+	w.code(nil)
+	return w
+}
+
+// code returns the number of a word, which it does not keep.
+func (w *words) code(s []byte) uint32 {
 	w.mu.RLock()
-	c, ok := w.codes[s]
+	c, ok := w.codes[string(s)]
 	w.mu.RUnlock()
 	if ok {
 		return c
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if c, ok := w.codes[s]; ok {
+	if c, ok := w.codes[string(s)]; ok {
 		return c
 	}
 	c = uint32(len(w.list))
-	s = string([]byte(s)) // not a part of a page
-	w.codes[s] = c
-	w.list = append(w.list, s)
+	w.list = append(w.list, string(s))
+	w.codes[w.list[c]] = c
 	return c
 }
 
 // word returns the value of a code. It must not run while codes are given.
 func (w *words) word(code uint32) string { return w.list[code] }
 
-// Bits of a packed row's flags: which optional columns are there, and the booleans.
-const (
-	hasHTTPStatus = 1 << iota
-	hasStream
-	isStream
-	isReached
-	isProbe
-	hasClock
-	hasClass
-	hasTenant
-	hasInput
-	hasOutput
-	hasCached
-	hasReasoning
-	hasTTFT
-	hasDuration
-	hasRequestID
-	hasParent
-	hasSession
-	hasIDs
-	hasTurn
-	hasCounted
-)
-
-// packer packs rows of one segment.
-type packer struct {
-	words      *words
-	topic      uint32
-	generation uint32
-	buf        []byte
-	flags      uint32
+// text returns the value of a slot's word, "" for null.
+func (w *words) text(word uint32) string {
+	if word == 0 {
+		return ""
+	}
+	return w.list[word-1]
 }
 
-// pack returns row packed, valid until the next call.
-func (p *packer) pack(r *schemas.Request) []byte {
-	b := p.buf[:0]
-	b = binary.BigEndian.AppendUint64(b, uint64(r.ArrivedAt.UnixMicro())^1<<63)
-	b = binary.BigEndian.AppendUint64(b, uint64(r.RequestKey)^1<<63)
-	b = binary.BigEndian.AppendUint32(b, p.topic)
-	b = binary.BigEndian.AppendUint32(b, p.generation)
-	b = binary.BigEndian.AppendUint32(b, uint32(r.Partition))
-	b = binary.BigEndian.AppendUint64(b, uint64(r.Offset))
-	b = binary.BigEndian.AppendUint32(b, uint32(r.Index))
-	p.flags = 0
-	at := len(b)
-	b = append(b, 0, 0, 0, 0) // flags, known at the end
-	for _, s := range [...]string{r.TQuality, r.Gateway, r.Op, r.Status, r.Model, r.InputTokensSource, r.OutputTokensSource,
-		r.CachedTokensSource, r.ReasoningTokensSource, r.Reconciled, r.PromptState, r.Topic} {
-		b = binary.AppendUvarint(b, uint64(p.words.code(s)))
+// Packed rows are how publish holds rows between reading and writing: what the day is ordered by, in bytes that
+// sort as the day is sorted (arrival, request key, then the place of the record), and the columns, short. The
+// first packedKey bytes are arrival and request key.
+const packedKey = 16
+
+// pack appends the row of s with the ids of list to b.
+func (s *slot) pack(b []byte, list []int64) []byte {
+	b = binary.BigEndian.AppendUint64(b, uint64(s.arrived)^1<<63)
+	b = binary.BigEndian.AppendUint64(b, uint64(s.key)^1<<63)
+	for _, v := range [...]uint64{uint64(s.topic), uint64(s.generation), uint64(uint32(s.partition)), uint64(s.offset), uint64(uint32(s.index))} {
+		b = appendOrdered(b, v)
 	}
-	b = p.word(b, r.ClockID, hasClock)
-	b = p.word(b, r.Class, hasClass)
-	b = p.word(b, r.Tenant, hasTenant)
-	for _, v := range [...]int64{int64(r.Attempt), r.TimeResolutionUs, int64(r.PrivateBlocks), int64(r.TailTokens)} {
+	b = binary.LittleEndian.AppendUint32(b, s.flags)
+	for _, w := range s.words {
+		b = binary.AppendUvarint(b, uint64(w))
+	}
+	for _, v := range [...]int64{int64(s.attempt), s.resolution, int64(s.private), int64(s.tail)} {
 		b = binary.AppendVarint(b, v)
 	}
-	b = binary.LittleEndian.AppendUint64(b, math.Float64bits(r.SampledFraction))
-	for i, v := range [...]*int32{r.HTTPStatus, r.Turn, r.InputTokens, r.OutputTokens, r.CachedTokens, r.ReasoningTokens, r.CountedTokens} {
-		if v != nil {
-			p.flags |= int32Flags[i]
-			b = binary.AppendVarint(b, int64(*v))
+	if s.flags&isSampled != 0 {
+		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(s.sampled))
+	}
+	for i, v := range s.ints {
+		if s.hasInt(i) {
+			b = binary.AppendVarint(b, int64(v))
 		}
 	}
-	for i, v := range [...]*int64{r.TTFTUs, r.DurationUs} {
-		if v != nil {
-			p.flags |= int64Flags[i]
-			b = binary.AppendVarint(b, *v)
+	for i, v := range s.longs {
+		if s.hasLong(i) {
+			b = binary.AppendVarint(b, v)
 		}
 	}
-	p.bools(r)
-	for i, s := range [...]*string{r.RequestID, r.ParentRequestID, r.Session} {
-		if s != nil {
-			p.flags |= textFlags[i]
-			b = binary.AppendUvarint(b, uint64(len(*s)))
-			b = append(b, *s...)
+	for i, t := range s.texts {
+		if s.hasText(i) {
+			b = append(binary.AppendUvarint(b, uint64(len(t))), t...)
 		}
 	}
-	if r.HashIDs != nil {
-		p.flags |= hasIDs
-		b = binary.AppendUvarint(b, uint64(len(r.HashIDs)))
-		for _, id := range r.HashIDs {
+	if s.hasIDs() {
+		b = binary.AppendUvarint(b, uint64(len(list)))
+		for _, id := range list {
 			b = binary.LittleEndian.AppendUint64(b, uint64(id))
 		}
 	}
-	binary.LittleEndian.PutUint32(b[at:], p.flags)
-	p.buf = b
 	return b
 }
 
-var (
-	int32Flags = [...]uint32{hasHTTPStatus, hasTurn, hasInput, hasOutput, hasCached, hasReasoning, hasCounted}
-	int64Flags = [...]uint32{hasTTFT, hasDuration}
-	textFlags  = [...]uint32{hasRequestID, hasParent, hasSession}
-)
-
-func (p *packer) word(b []byte, s *string, flag uint32) []byte {
-	if s == nil {
-		return b
+// appendOrdered appends v in few bytes that sort as the numbers do: how many follow, then those, highest first.
+func appendOrdered(b []byte, v uint64) []byte {
+	n := (bits.Len64(v) + 7) / 8
+	b = append(b, byte(n))
+	for ; n > 0; n-- {
+		b = append(b, byte(v>>(8*n-8)))
 	}
-	p.flags |= flag
-	return binary.AppendUvarint(b, uint64(p.words.code(*s)))
-}
-
-func (p *packer) bools(r *schemas.Request) {
-	set := func(on bool, flag uint32) {
-		if on {
-			p.flags |= flag
-		}
-	}
-	set(r.Stream != nil, hasStream)
-	set(r.Stream != nil && *r.Stream, isStream)
-	set(r.ReachedEngine, isReached)
-	set(r.IsProbe, isProbe)
-}
-
-// slot is an unpacked row with the memory that its pointers point to. It is used again and again.
-type slot struct {
-	row   schemas.Request
-	rec   []byte    // the packed row
-	texts [3][]byte // request id, parent, session; nil = null, valid as long as the packed row
-	// codes of tenant, class and model plus 1; 0 = null
-	labels [3]uint32
-
-	ints   [7]int32
-	longs  [2]int64
-	names  [3]string // clock, class, tenant
-	tokens [3]string // texts as strings
-	stream bool
-	turn   int32
-	label  [3]string // tenant, class and model as published
-	ids    []int64
+	return b
 }
 
 // cursor reads a packed row.
@@ -190,6 +191,11 @@ type cursor struct {
 }
 
 func (c *cursor) uvarint() uint64 {
+	if len(c.b) > 0 && c.b[0] < 0x80 {
+		v := uint64(c.b[0])
+		c.b = c.b[1:]
+		return v
+	}
 	v, n := binary.Uvarint(c.b)
 	if n <= 0 {
 		c.bad = true
@@ -200,13 +206,8 @@ func (c *cursor) uvarint() uint64 {
 }
 
 func (c *cursor) varint() int64 {
-	v, n := binary.Varint(c.b)
-	if n <= 0 {
-		c.bad = true
-		return 0
-	}
-	c.b = c.b[n:]
-	return v
+	u := c.uvarint()
+	return int64(u>>1) ^ -int64(u&1)
 }
 
 func (c *cursor) take(n uint64) []byte {
@@ -219,113 +220,78 @@ func (c *cursor) take(n uint64) []byte {
 	return out
 }
 
+func (c *cursor) ordered() (v uint64) {
+	n := c.take(1)
+	if n == nil || n[0] > 8 {
+		c.bad = true
+		return 0
+	}
+	for _, b := range c.take(uint64(n[0])) {
+		v = v<<8 | uint64(b)
+	}
+	return v
+}
+
+func (c *cursor) fixed32() uint32 {
+	if b := c.take(4); b != nil {
+		return binary.LittleEndian.Uint32(b)
+	}
+	return 0
+}
+
+func (c *cursor) fixed64() uint64 {
+	if b := c.take(8); b != nil {
+		return binary.LittleEndian.Uint64(b)
+	}
+	return 0
+}
+
 var errPacked = errors.New("publishing: a spilled row is broken")
 
-// unpack fills s from a packed row. Texts stay bytes; strings are made by [slot.own].
+// unpack fills s from a packed row, to which it keeps references.
 func (s *slot) unpack(rec []byte, w *words) error {
-	if len(rec) < packedOrder+4 {
+	if len(rec) < packedKey {
 		return errPacked
 	}
-	be := binary.BigEndian
-	r := &s.row
-	*r = schemas.Request{
-		ArrivedAt:  time.UnixMicro(int64(be.Uint64(rec[packedArrived:]) ^ 1<<63)).UTC(),
-		RequestKey: int64(be.Uint64(rec[packedKey:]) ^ 1<<63),
-		Partition:  int32(be.Uint32(rec[24:])), Offset: int64(be.Uint64(rec[28:])), Index: int32(be.Uint32(rec[36:])),
-	}
-	s.labels, s.texts = [3]uint32{}, [3][]byte{}
-	flags := binary.LittleEndian.Uint32(rec[packedOrder:])
-	c := cursor{b: rec[packedOrder+4:]}
-	word := func() (string, uint32) {
-		code := uint32(c.uvarint())
-		if int(code) >= len(w.list) {
-			c.bad = true
-			return "", 0
+	s.rec = rec
+	s.arrived = int64(binary.BigEndian.Uint64(rec) ^ 1<<63)
+	s.key = int64(binary.BigEndian.Uint64(rec[8:]) ^ 1<<63)
+	c := cursor{b: rec[packedKey:]}
+	s.topic, s.generation, s.partition = uint32(c.ordered()), uint32(c.ordered()), int32(c.ordered())
+	s.offset, s.index = int64(c.ordered()), int32(c.ordered())
+	s.flags = c.fixed32()
+	for i := range s.words {
+		v := c.uvarint()
+		if v > uint64(len(w.list)) || v == 0 && i < optionalWords {
+			return errPacked
 		}
-		return w.word(code), code
+		s.words[i] = uint32(v)
 	}
-	for i, to := range [...]*string{&r.TQuality, &r.Gateway, &r.Op, &r.Status, &r.Model, &r.InputTokensSource,
-		&r.OutputTokensSource, &r.CachedTokensSource, &r.ReasoningTokensSource, &r.Reconciled, &r.PromptState, &r.Topic} {
-		name, code := word()
-		*to = name
-		if i == 4 && name != "" {
-			s.labels[2] = code + 1
+	s.attempt, s.resolution = int32(c.varint()), c.varint()
+	s.private, s.tail = int32(c.varint()), int32(c.varint())
+	if s.sampled = 1; s.flags&isSampled != 0 {
+		s.sampled = math.Float64frombits(c.fixed64())
+	}
+	for i := range s.ints {
+		if s.ints[i] = 0; s.hasInt(i) {
+			s.ints[i] = int32(c.varint())
 		}
 	}
-	for i, to := range [...]**string{&r.ClockID, &r.Class, &r.Tenant} {
-		if flags&[...]uint32{hasClock, hasClass, hasTenant}[i] != 0 {
-			name, code := word()
-			s.names[i] = name
-			*to = &s.names[i]
-			if i > 0 {
-				s.labels[2-i] = code + 1
-			}
+	for i := range s.longs {
+		if s.longs[i] = 0; s.hasLong(i) {
+			s.longs[i] = c.varint()
 		}
 	}
-	r.Attempt, r.TimeResolutionUs = int32(c.varint()), c.varint()
-	r.PrivateBlocks, r.TailTokens = int32(c.varint()), int32(c.varint())
-	if f := c.take(8); f != nil {
-		r.SampledFraction = math.Float64frombits(binary.LittleEndian.Uint64(f))
-	}
-	s.numbers(&c, flags)
-	for i, flag := range textFlags {
-		if flags&flag != 0 {
+	for i := range s.texts {
+		if s.texts[i] = nil; s.hasText(i) {
 			s.texts[i] = c.take(c.uvarint())
 		}
 	}
-	if flags&hasIDs != 0 {
-		s.readIDs(&c)
+	if s.ids = nil; s.hasIDs() {
+		s.ids = c.take(8 * min(c.uvarint(), math.MaxUint32))
 	}
 	if c.bad || len(c.b) > 0 {
 		return errPacked
 	}
 	return nil
-}
-
-// numbers reads the optional numbers and the booleans.
-func (s *slot) numbers(c *cursor, flags uint32) {
-	r := &s.row
-	for i, to := range [...]**int32{&r.HTTPStatus, &r.Turn, &r.InputTokens, &r.OutputTokens, &r.CachedTokens, &r.ReasoningTokens,
-		&r.CountedTokens} {
-		if flags&int32Flags[i] != 0 {
-			s.ints[i] = int32(c.varint())
-			*to = &s.ints[i]
-		}
-	}
-	for i, to := range [...]**int64{&r.TTFTUs, &r.DurationUs} {
-		if flags&int64Flags[i] != 0 {
-			s.longs[i] = c.varint()
-			*to = &s.longs[i]
-		}
-	}
-	if flags&hasStream != 0 {
-		s.stream = flags&isStream != 0
-		r.Stream = &s.stream
-	}
-	r.ReachedEngine, r.IsProbe = flags&isReached != 0, flags&isProbe != 0
-}
-
-func (s *slot) readIDs(c *cursor) {
-	n := c.uvarint()
-	data := c.take(8 * min(n, math.MaxUint32))
-	if s.ids == nil {
-		s.ids = []int64{} // empty is not null
-	}
-	s.ids = s.ids[:0]
-	for ; len(data) >= 8; data = data[8:] {
-		s.ids = append(s.ids, int64(binary.LittleEndian.Uint64(data)))
-	}
-	s.row.HashIDs = s.ids
-}
-
-// own makes strings of the texts, so that the row outlives the packed one.
-func (s *slot) own() {
-	all := string(append(append(append(make([]byte, 0, 48), s.texts[0]...), s.texts[1]...), s.texts[2]...))
-	for i, to := range [...]**string{&s.row.RequestID, &s.row.ParentRequestID, &s.row.Session} {
-		if s.texts[i] != nil {
-			s.tokens[i] = all[:len(s.texts[i])]
-			*to = &s.tokens[i]
-		}
-		all = all[len(s.texts[i]):]
-	}
 }

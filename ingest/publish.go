@@ -34,14 +34,15 @@ type PublishOptions struct {
 	Complete    bool
 	// Backfill builds the day from its newest epoch alone, which must hold the whole day again.
 	Backfill   bool
-	Parts      int          // sorters side by side; 0 = one for each processor. The bytes are the same
+	Parts      int          // segments that are read and sorted side by side; 0 = one for each processor
 	Memory     int          // bytes of rows and ids in memory at a time, beside 16 for each row; 0 = 512 MiB
 	KeepBuilds int          // earlier builds of the day that stay under _builds; 0 = 1, negative = none
 	Tool       string       // version for the footer
 	Logger     *slog.Logger // nil = discard
 
-	hook func(point string) error // failpoints of the tests; nil = none
-	wrap func(dayStore) dayStore  // what tests put around the store; nil = nothing
+	hook  func(point string) error // failpoints of the tests; nil = none
+	wrap  func(dayStore) dayStore  // what tests put around the store; nil = nothing
+	group int                      // bytes of a row group; 0 = groupBytes
 }
 
 // Validate reports every fault of o.
@@ -68,14 +69,14 @@ func (o *PublishOptions) Validate() error {
 	return fault.Mark(errors.Join(errs...), fault.Usage, "")
 }
 
-// maxParts bounds the sorters of a build.
+// maxParts bounds the segments that are read side by side, and the sorters.
 const maxParts = 256
 
 func (o PublishOptions) withDefaults() PublishOptions {
 	o.K, o.MinRequests = or(o.K, 20), or(o.MinRequests, 100)
 	o.MaxDuration = or(o.MaxDuration, 32*time.Minute)
 	o.Parts, o.Memory = or(o.Parts, runtime.GOMAXPROCS(0)), or(o.Memory, 512<<20)
-	o.KeepBuilds = max(or(o.KeepBuilds, 1), 0)
+	o.KeepBuilds, o.group = max(or(o.KeepBuilds, 1), 0), or(o.group, groupBytes)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -97,7 +98,8 @@ func (o *PublishOptions) lake() dayStore {
 // Publish builds LAKE/day=D/requests.parquet from all segments with arrivals on that UTC day: exact
 // duplicates merged, sorted by arrival, turns numbered, labels of small groups suppressed, hash_ids cut after
 // the last block that another request of the day shares. The file appears by one rename and replaces an
-// earlier build; the same segments, options, keys and version give the same bytes, whatever Parts and Memory.
+// earlier build; the same segments, options, keys and version give the same bytes, whatever Parts, Memory and the
+// number of processors.
 // On an object store it is replaced by one PUT or one completed upload of parts.
 //
 // Turns count the requests of a session on that day, from 0. A label of a small group becomes "other"; when

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -78,7 +79,13 @@ func publishWith(t testing.TB, o ingest.PublishOptions) (*ingest.PublishReport, 
 	return r, readObject(t, o.Lake, dayKey)
 }
 
-// The bytes of a day depend neither on the parts, nor on the memory, nor on how the segments were cut.
+func publishWithThreads(t testing.TB, o ingest.PublishOptions, threads int) (*ingest.PublishReport, []byte) {
+	t.Helper()
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(threads))
+	return publishWith(t, o)
+}
+
+// The bytes of a day depend neither on the parts, nor on the memory and threads, nor on how the segments were cut.
 func TestPublishGivesTheSameBytes(t *testing.T) { eachStore(t, testPublishGivesTheSameBytes) }
 
 func testPublishGivesTheSameBytes(t *testing.T) {
@@ -104,6 +111,12 @@ func testPublishGivesTheSameBytes(t *testing.T) {
 			}
 		}
 	}
+	for _, threads := range []int{1, 3} {
+		o.Parts, o.Memory = 0, 1<<20
+		if _, got := publishWithThreads(t, o, threads); !bytes.Equal(got, want) {
+			t.Errorf("%d threads: other bytes", threads)
+		}
+	}
 	// Segments cut otherwise are other inputs: the rows are the same, the digest of the inputs is not.
 	o.Lake = lakeIn(t, values, 97)
 	publishWith(t, o)
@@ -118,7 +131,7 @@ func testPublishGivesTheSameBytes(t *testing.T) {
 	if diff := cmp.Diff(a, b); diff != "" {
 		t.Error(diff[:min(len(diff), 500)])
 	}
-	figures(t, "T14", nil, "1, 2 and 8 parts × three memory limits: 10 builds of %d rows, the same %d bytes", len(a), len(want))
+	figures(t, "T14", nil, "1, 2 and 8 parts × three memory limits, 1 and 3 threads: 12 builds of %d rows, the same %d bytes", len(a), len(want))
 }
 
 // Rows come back one for one; ids are as in the segments, keyed per tenant or cut.

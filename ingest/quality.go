@@ -66,8 +66,16 @@ func (q *qualityCounter) add(r *schemas.Request) {
 		name.class = *r.Class
 	}
 	d := q.group(name)
+	d.add(r.Reconciled)
+	if r.CountedTokens != nil && r.InputTokens != nil {
+		d.compare(int64(*r.CountedTokens), int64(*r.InputTokens))
+	}
+}
+
+// add counts a row of which something was hashed.
+func (d *diffs) add(reconciled string) {
 	d.rows++
-	switch r.Reconciled {
+	switch reconciled {
 	case schemas.ReconciledEqual:
 		d.equal++
 	case schemas.ReconciledPadded:
@@ -75,13 +83,14 @@ func (q *qualityCounter) add(r *schemas.Request) {
 	case schemas.ReconciledCut:
 		d.cut++
 	}
-	if r.CountedTokens == nil || r.InputTokens == nil {
-		return
-	}
-	diff := int64(*r.CountedTokens) - int64(*r.InputTokens)
+}
+
+// compare takes our count of a prompt and the engine's.
+func (d *diffs) compare(ours, engine int64) {
+	diff := ours - engine
 	d.n++
 	d.sum += diff
-	d.engine += int64(*r.InputTokens)
+	d.engine += engine
 	d.hist[roundTwo(diff)]++
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"math"
+	"sync/atomic"
 
 	"tailgate/internal/spill"
 )
@@ -30,74 +31,140 @@ type Shared struct {
 	Keyed bool  `json:"keyed"` // these rows are keyed per tenant; false: they are cut before that block
 }
 
+// sharing is what one worker found: hits of all blocks, and those that are left.
+type sharing struct {
+	before, after int64
+	tenants       map[uint32]int64 // rows of a group by tenant
+	_             [64]byte         // workers write to lines of their own
+}
+
+func newSharing(n int) []sharing {
+	out := make([]sharing, n)
+	for i := range out {
+		out[i].tenants = map[uint32]int64{}
+	}
+	return out
+}
+
+func sumSharing(all []sharing) (before, after int64) {
+	for i := range all {
+		before, after = before+all[i].before, after+all[i].after
+	}
+	return before, after
+}
+
+// keepTo makes the row keep n ids at least. Several workers may have ids of a row.
+func (f *fact) keepTo(n int32) {
+	for old := atomic.LoadInt32(&f.keep); old < n && !atomic.CompareAndSwapInt32(&f.keep, old, n); {
+		old = atomic.LoadInt32(&f.keep)
+	}
+}
+
+// foreignAt notes that too few tenants hold the id at a position.
+func (f *fact) foreignAt(pos int32) {
+	for old := atomic.LoadInt32(&f.foreign); old > pos && !atomic.CompareAndSwapInt32(&f.foreign, old, pos); {
+		old = atomic.LoadInt32(&f.foreign)
+	}
+}
+
 // shareBlocks finds how many leading ids each row keeps: up to the last one that another row has too. Ids that
 // at least two tenants hold, but fewer than k, are shared inside each tenant only.
 func (f *survey) shareBlocks(ctx context.Context, k int) (before, after int64, err error) {
-	f.foreign = make([]int32, len(f.combo))
-	for i := range f.foreign {
-		f.foreign[i] = math.MaxInt32
-	}
-	tenants := map[uint32]int64{} // rows of the group by tenant
-	err = f.blocks.Each(ctx, func(group []spill.Entry) error {
-		if len(group) < 2 {
-			return nil
+	found := newSharing(workers())
+	err = f.blocks.Each(ctx, len(found), func(worker int, group []spill.Entry) error {
+		if len(group) > 1 {
+			f.shareBlock(&found[worker], group, k)
 		}
-		clear(tenants)
-		last, rows := -1, int64(0)
-		hits, own := int64(0), int64(0) // own: also when each tenant is alone
-		for i, e := range group {
-			if i > 0 && e.Row == group[last].Row {
-				continue
-			}
-			last = i
-			tenant := f.tenant(e.Row)
-			if rows > 0 && !f.damaged[e.Row] {
-				hits++
-			}
-			if tenants[tenant] > 0 && !f.damaged[e.Row] {
-				own++
-			}
-			tenants[tenant]++
-			rows++
-		}
-		before += hits
-		if len(tenants) == 1 || len(tenants) >= k {
-			after += hits
-			if rows > 1 {
-				f.hold(group, nil)
-			}
-			return nil
-		}
-		for _, e := range group {
-			f.foreign[e.Row] = min(f.foreign[e.Row], int32(e.Pos))
-		}
-		after += own
-		f.hold(group, tenants)
 		return nil
 	})
+	before, after = sumSharing(found)
 	return before, after, err
 }
 
+// shareBlock looks at the rows of one id.
+func (f *survey) shareBlock(found *sharing, group []spill.Entry, k int) {
+	if f.oneTenant(group) {
+		rows, hits := countRows(group, func(e *spill.Entry) bool { return !f.rows[e.Row].damaged() })
+		found.before, found.after = found.before+hits, found.after+hits
+		if rows > 1 {
+			f.hold(group, nil)
+		}
+		return
+	}
+	tenants := found.tenants
+	clear(tenants)
+	own := int64(0) // hits also when each tenant is alone
+	_, hits := countRows(group, func(e *spill.Entry) bool {
+		tenant, whole := f.tenant(e.Row), !f.rows[e.Row].damaged()
+		if tenants[tenant] > 0 && whole {
+			own++
+		}
+		tenants[tenant]++
+		return whole
+	})
+	found.before += hits
+	if len(tenants) >= k {
+		found.after += hits
+		f.hold(group, nil)
+		return
+	}
+	for _, e := range group {
+		f.rows[e.Row].foreignAt(int32(e.Pos))
+	}
+	found.after += own
+	f.hold(group, tenants)
+}
+
+// countRows counts the rows of an id, and as hits those after the first that count says are to be counted; it is
+// asked once for each row.
+func countRows(group []spill.Entry, count func(*spill.Entry) bool) (rows, hits int64) {
+	for i := range group {
+		if i > 0 && group[i-1].Row == group[i].Row {
+			continue
+		}
+		if count(&group[i]) && rows > 0 {
+			hits++
+		}
+		rows++
+	}
+	return rows, hits
+}
+
+// oneTenant tells whether all rows of an id are of one tenant.
+func (f *survey) oneTenant(group []spill.Entry) bool {
+	first := f.tenant(group[0].Row)
+	for i := range group {
+		if f.tenant(group[i].Row) != first {
+			return false
+		}
+	}
+	return true
+}
+
 // tenant is the label of the row's tenant, 0 = null, which counts as one tenant.
-func (f *survey) tenant(row uint32) uint32 { return f.combos[f.combo[row]].labels[0] }
+func (f *survey) tenant(row uint32) uint32 { return f.combos[f.rows[row].combo()].labels[0] }
 
 // hold makes the rows of a group keep its id; with tenants only those whose tenant has two rows of it.
 func (f *survey) hold(group []spill.Entry, tenants map[uint32]int64) {
 	for _, e := range group {
 		if tenants == nil || tenants[f.tenant(e.Row)] > 1 {
-			f.keep[e.Row] = max(f.keep[e.Row], int32(e.Pos)+1)
+			f.rows[e.Row].keepTo(int32(e.Pos) + 1)
 		}
 	}
 }
 
 // cutForeign is the rule without keys: rows end before their first id that too few tenants hold.
 func (f *survey) cutForeign(ctx context.Context) (after int64, err error) {
-	clear(f.keep)
-	err = f.blocks.Each(ctx, func(group []spill.Entry) error {
+	for i := range f.rows {
+		f.rows[i].keep = 0
+	}
+	found := newSharing(workers())
+	err = f.blocks.Each(ctx, len(found), func(worker int, group []spill.Entry) error {
+		before := func(e *spill.Entry) bool { return int32(e.Pos) < f.rows[e.Row].foreign }
 		rows, hits := int64(0), int64(0)
-		for i, e := range group {
-			if int32(e.Pos) < f.foreign[e.Row] && (i == 0 || group[i-1].Row != e.Row) {
-				if rows > 0 && !f.damaged[e.Row] {
+		for i := range group {
+			if e := &group[i]; before(e) && (i == 0 || group[i-1].Row != e.Row) {
+				if rows > 0 && !f.rows[e.Row].damaged() {
 					hits++
 				}
 				rows++
@@ -106,14 +173,15 @@ func (f *survey) cutForeign(ctx context.Context) (after int64, err error) {
 		if rows < 2 {
 			return nil
 		}
-		after += hits
-		for _, e := range group {
-			if int32(e.Pos) < f.foreign[e.Row] {
-				f.keep[e.Row] = max(f.keep[e.Row], int32(e.Pos)+1)
+		found[worker].after += hits
+		for i := range group {
+			if e := &group[i]; before(e) {
+				f.rows[e.Row].keepTo(int32(e.Pos) + 1)
 			}
 		}
 		return nil
 	})
+	_, after = sumSharing(found)
 	return after, err
 }
 
@@ -125,8 +193,8 @@ func (b *build) share(ctx context.Context) error {
 		return err
 	}
 	s := &b.report.Shared
-	for _, at := range f.foreign {
-		if at != math.MaxInt32 {
+	for i := range f.rows {
+		if f.rows[i].foreign != math.MaxInt32 {
 			s.Rows++
 		}
 	}

@@ -41,6 +41,11 @@ func NewWriter[T any](w io.Writer, footer map[string]string, groupBytes int) *Wr
 	if groupBytes == 0 {
 		groupBytes = TableGroup
 	}
+	return &Writer[T]{w: parquet.NewGenericWriter[T](w, options(footer)...), groupBytes: groupBytes}
+}
+
+// options are those of all our files.
+func options(footer map[string]string) []parquet.WriterOption {
 	opts := []parquet.WriterOption{
 		parquet.Compression(&parquet.Zstd),
 		parquet.PageBufferSize(1 << 20),
@@ -54,7 +59,7 @@ func NewWriter[T any](w io.Writer, footer map[string]string, groupBytes int) *Wr
 	for _, k := range keys {
 		opts = append(opts, parquet.KeyValueMetadata(k, footer[k]))
 	}
-	return &Writer[T]{w: parquet.NewGenericWriter[T](w, opts...), groupBytes: groupBytes}
+	return opts
 }
 
 // Write appends rows.

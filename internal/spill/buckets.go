@@ -1,16 +1,10 @@
 package spill
 
 import (
-	"cmp"
 	"context"
 	"encoding/binary"
-	"errors"
-	"fmt"
-	"io"
-	"slices"
 	"sync"
-
-	"tailgate/internal/atomicfile"
+	"sync/atomic"
 )
 
 // Entry is a key and where it was seen.
@@ -19,211 +13,165 @@ type Entry struct {
 	Row, Pos uint32
 }
 
-// entryBytes is the size of an Entry, in memory and in a file.
+// entryBytes is the size of an Entry in memory.
 const entryBytes = 16
 
-// Buckets brings the entries of equal keys together. Add first, Seal, then Each as often as needed. It is not
-// safe for concurrent use.
+// Buckets brings the entries of equal keys together. Add first, Seal, then Each as often as needed. Only one
+// goroutine may add.
 type Buckets struct {
 	dir     string
+	buffer  int // entries that a bucket holds before it writes them; 0 = all stays in memory
 	buckets []bucket
+	file    *file
+	block   []byte
 }
 
-// bucket holds the entries of one part of the key space: in memory, or, when there are several, in a file.
+// bucket holds the entries of one part of the key space: in memory, or, when there are several, in blocks of the
+// file.
 type bucket struct {
 	entries []Entry
-	n       int // entries in the file
-	w       *writer
-	file    *atomicfile.Unnamed
+	blocks  []int // of the file
+	n       int   // entries in them
 }
 
-// bufferEntries is how many entries a bucket holds before it writes them.
-const bufferEntries = 2048
+// Bounds of the buffers of all buckets together, and of one.
+const (
+	maxBuckets   = 512
+	minBuffer    = 256
+	maxBuffer    = 4096
+	bufferShare  = 8 // of the budget
+	maxEntrySize = 8 + 2*binary.MaxVarintLen32
+)
 
-// maxBuckets bounds the open files of one Buckets.
-const maxBuckets = 512
-
-// NewBuckets returns Buckets for about total entries of which one part, at most budget bytes, is in memory at
-// a time. The parts in files lie in dir.
-func NewBuckets(dir string, total int64, budget int) *Buckets {
-	need := 2 * entryBytes * total // sorting needs a second copy
-	n := min(need/int64(max(budget, 64<<10))+1, maxBuckets)
+// NewBuckets returns Buckets for about total entries, which workers visit side by side with budget bytes in memory
+// together. What does not fit lies in dir.
+func NewBuckets(dir string, total int64, budget, workers int) *Buckets {
+	if need := 2 * entryBytes * total; need > int64(budget) { // grouping needs a second copy
+		each := int64(max(budget/max(workers, 1), 64<<10))
+		n := min(need/each+1, maxBuckets)
+		buffer := max(minBuffer, min(maxBuffer, int64(budget)/bufferShare/n/entryBytes))
+		return &Buckets{dir: dir, buffer: int(buffer), buckets: make([]bucket, n)}
+	}
+	n := 1
+	if total > smallTotal {
+		n = 4 * max(workers, 1)
+	}
 	return &Buckets{dir: dir, buckets: make([]bucket, n)}
 }
+
+// smallTotal is how many entries one worker groups in no time.
+const smallTotal = 1 << 16
 
 // mix spreads keys that are not random.
 func mix(key uint64) uint64 { return (key ^ key>>32) * 0x9e3779b97f4a7c15 }
 
-// Add takes an entry.
+// Add takes an entry. Entries of one key are to come in the order in which they shall be visited, with rows that
+// never fall.
 func (b *Buckets) Add(e Entry) error {
 	k := &b.buckets[mix(e.Key)>>32*uint64(len(b.buckets))>>32]
 	k.entries = append(k.entries, e)
-	if len(b.buckets) > 1 && len(k.entries) >= bufferEntries {
+	if b.buffer > 0 && len(k.entries) >= b.buffer {
 		return b.write(k)
 	}
 	return nil
 }
 
+// write appends the entries of a bucket to the file: keys as they are, rows as what they are more than the last.
 func (b *Buckets) write(k *bucket) (err error) {
-	if k.w == nil {
-		if k.w, err = newWriter(b.dir); err != nil {
+	if len(k.entries) == 0 {
+		return nil
+	}
+	if b.file == nil {
+		if b.file, err = newFile(b.dir); err != nil {
 			return err
 		}
 	}
-	buf := make([]byte, 0, bufferEntries*entryBytes)
+	if most := len(k.entries) * maxEntrySize; cap(b.block) < most {
+		b.block = make([]byte, most)
+	}
+	buf, at, last := b.block[:cap(b.block)], 0, uint32(0)
 	for _, e := range k.entries {
-		buf = binary.LittleEndian.AppendUint64(buf, e.Key)
-		buf = binary.LittleEndian.AppendUint32(buf, e.Row)
-		buf = binary.LittleEndian.AppendUint32(buf, e.Pos)
+		binary.LittleEndian.PutUint64(buf[at:], e.Key)
+		at += 8
+		at += binary.PutUvarint(buf[at:], uint64(e.Row-last))
+		at += binary.PutUvarint(buf[at:], uint64(e.Pos))
+		last = e.Row
 	}
 	k.n += len(k.entries)
 	k.entries = k.entries[:0]
-	return k.w.raw(buf)
+	k.blocks = append(k.blocks, len(b.file.blocks))
+	return b.file.append(buf[:at])
 }
 
 // Seal ends the adding.
 func (b *Buckets) Seal() error {
-	var errs []error
+	if b.file == nil {
+		return nil
+	}
 	for i := range b.buckets {
-		k := &b.buckets[i]
-		if k.w == nil {
-			continue
+		if err := b.write(&b.buckets[i]); err != nil {
+			return err
 		}
-		err := b.write(k)
-		file, closeErr := k.w.close()
-		k.file, k.w, k.entries = file, nil, nil
-		errs = append(errs, err, closeErr)
+		b.buckets[i].entries = nil
 	}
-	return errors.Join(errs...)
-}
-
-// Close drops the files.
-func (b *Buckets) Close() {
-	for i := range b.buckets {
-		k := &b.buckets[i]
-		if k.w != nil {
-			k.w.drop()
-		}
-		if k.file != nil {
-			k.file.Discard()
-		}
-		k.w, k.file = nil, nil
-	}
-}
-
-// Each calls visit with all entries of each key, ordered by row and position. The keys come in no order that
-// may matter; visit is not called concurrently and must not keep group.
-func (b *Buckets) Each(ctx context.Context, visit func(group []Entry) error) error {
-	loaded := make(chan []Entry)
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var failed error
-	var all sync.WaitGroup
-	all.Go(func() {
-		defer close(loaded)
-		for i := range b.buckets {
-			entries, err := b.buckets[i].load()
-			if err != nil {
-				failed = err
-				return
-			}
-			select {
-			case loaded <- entries:
-			case <-ctx.Done():
-				return
-			}
-		}
-	})
-	err := visitGroups(ctx, loaded, visit)
-	cancel()
-	all.Wait()
-	return errors.Join(err, failed)
-}
-
-func visitGroups(ctx context.Context, loaded <-chan []Entry, visit func(group []Entry) error) error {
-	for entries := range loaded {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		for len(entries) > 0 {
-			n := 1
-			for n < len(entries) && entries[n].Key == entries[0].Key {
-				n++
-			}
-			if err := visit(entries[:n]); err != nil {
-				return err
-			}
-			entries = entries[n:]
-		}
-	}
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
+	b.block = nil
 	return nil
 }
 
-// load returns the bucket's entries in order.
-func (k *bucket) load() ([]Entry, error) {
-	if k.file == nil {
-		return sorted(k.entries), nil
+// Close drops the file.
+func (b *Buckets) Close() {
+	if b.file != nil {
+		b.file.drop()
 	}
-	r, err := openReader(k.file)
-	if err != nil {
-		return nil, err
-	}
-	defer r.close()
-	entries := make([]Entry, 0, k.n)
-	buf := make([]byte, bufferEntries*entryBytes)
-	for {
-		n, err := io.ReadFull(r.buf, buf)
-		for at := 0; at+entryBytes <= n; at += entryBytes {
-			entries = append(entries, Entry{
-				Key: binary.LittleEndian.Uint64(buf[at:]),
-				Row: binary.LittleEndian.Uint32(buf[at+8:]), Pos: binary.LittleEndian.Uint32(buf[at+12:]),
-			})
-		}
-		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			break
-		}
-		if err != nil {
-			return nil, fmt.Errorf("reading a spill file: %w", err)
-		}
-	}
-	if len(entries) != k.n {
-		return nil, fmt.Errorf("reading a spill file: %d entries of %d", len(entries), k.n)
-	}
-	return sorted(entries), nil
+	b.file = nil
 }
 
-// shelfBits is into how many parts sorted first spreads the entries, so that each is sorted inside the cache.
-const shelfBits = 12
-
-// sorted orders entries by mixed key, then row and position: equal keys stand together.
-func sorted(entries []Entry) []Entry {
-	shelf := func(e Entry) uint64 { return mix(mix(e.Key)) >> (64 - shelfBits) }
-	var starts [1<<shelfBits + 1]int
-	for _, e := range entries {
-		starts[shelf(e)+1]++
-	}
-	for i := 1; i < len(starts); i++ {
-		starts[i] += starts[i-1]
-	}
-	out, next := make([]Entry, len(entries)), starts
-	for _, e := range entries {
-		s := shelf(e)
-		out[next[s]] = e
-		next[s]++
-	}
-	for i := range len(starts) - 1 {
-		slices.SortFunc(out[starts[i]:starts[i+1]], func(a, b Entry) int {
-			if c := cmp.Compare(a.Key, b.Key); c != 0 {
-				return c
+// Each calls visit with all entries of each key, in the order in which they were added. The keys come in no order
+// that may matter. Workers run side by side, numbered from 0, each with groups of its own; visit must not keep
+// group.
+func (b *Buckets) Each(ctx context.Context, workers int, visit func(worker int, group []Entry) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var next atomic.Int64
+	var all sync.WaitGroup
+	for worker := range min(workers, len(b.buckets)) {
+		all.Go(func() {
+			var l loader
+			for ctx.Err() == nil {
+				i := next.Add(1) - 1
+				if i >= int64(len(b.buckets)) {
+					return
+				}
+				entries, err := l.load(b.file, &b.buckets[i])
+				if err == nil {
+					err = visitGroups(ctx, entries, func(group []Entry) error { return visit(worker, group) })
+				}
+				if err != nil {
+					cancel(err)
+				}
 			}
-			if c := cmp.Compare(a.Row, b.Row); c != 0 {
-				return c
-			}
-			return cmp.Compare(a.Pos, b.Pos)
 		})
 	}
-	return out
+	all.Wait()
+	return context.Cause(ctx)
+}
+
+// groupsPerCheck is how many groups are visited between two looks at the context.
+const groupsPerCheck = 4096
+
+func visitGroups(ctx context.Context, entries []Entry, visit func(group []Entry) error) error {
+	for i := 0; len(entries) > 0; i++ {
+		if i%groupsPerCheck == 0 && ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		n := 1
+		for n < len(entries) && entries[n].Key == entries[0].Key {
+			n++
+		}
+		if err := visit(entries[:n]); err != nil {
+			return err
+		}
+		entries = entries[n:]
+	}
+	return nil
 }

@@ -8,27 +8,26 @@ import (
 	"fmt"
 	"io"
 	"slices"
-
-	"tailgate/internal/atomicfile"
 )
 
 // maxRuns bounds how many sorted files of one Sorter are open at a time; more are merged into one.
 const maxRuns = 48
 
-// Sorter orders records by their bytes. Add first, then Merge as often as needed. It is not safe for
-// concurrent use.
+// Sorter orders records by their bytes. Add first, then Seal, then Merge as often as needed. It is not safe for
+// concurrent use; several Sorters may be merged into one order.
 type Sorter struct {
 	dir    string
 	budget int
-	arena  []byte
+	arena  arena
 	order  []place
-	runs   []*atomicfile.Unnamed
+	runs   []*file
 }
 
 // place is a record in the arena: its first 16 bytes as numbers decide most comparisons without the arena.
 type place struct {
-	a, b     uint64
-	from, to uint32
+	a, b uint64
+	at   uint32
+	size uint32
 }
 
 // placeBytes is the size of a place in memory.
@@ -45,15 +44,13 @@ func (s *Sorter) Add(rec []byte) error {
 	if len(rec) < 16 {
 		return fmt.Errorf("sorting: a record of %d bytes is too short", len(rec))
 	}
-	if len(s.order) > 0 && len(s.arena)+len(rec)+placeBytes*(len(s.order)+1) > s.budget {
+	if len(s.order) > 0 && (s.arena.bytes+len(rec)+placeBytes*(len(s.order)+1) > s.budget || s.arena.used == maxPieces) {
 		if err := s.spill(); err != nil {
 			return err
 		}
 	}
-	from := len(s.arena)
-	s.arena = append(s.arena, rec...)
 	s.order = append(s.order, place{
-		a: binary.BigEndian.Uint64(rec), b: binary.BigEndian.Uint64(rec[8:]), from: uint32(from), to: uint32(len(s.arena)),
+		a: binary.BigEndian.Uint64(rec), b: binary.BigEndian.Uint64(rec[8:]), at: s.arena.add(rec), size: uint32(len(rec)),
 	})
 	return nil
 }
@@ -68,9 +65,11 @@ func (s *Sorter) Seal() error {
 		return nil
 	}
 	err := s.spill()
-	s.arena, s.order = nil, nil // files only: merging needs the memory
+	s.arena, s.order = arena{}, nil // files only: merging needs the memory
 	return err
 }
+
+func (s *Sorter) record(p place) []byte { return s.arena.at(p.at, p.size) }
 
 func (s *Sorter) sort() {
 	slices.SortFunc(s.order, func(x, y place) int {
@@ -80,7 +79,7 @@ func (s *Sorter) sort() {
 		if c := cmp.Compare(x.b, y.b); c != 0 {
 			return c
 		}
-		return bytes.Compare(s.arena[x.from:x.to], s.arena[y.from:y.to])
+		return bytes.Compare(s.record(x), s.record(y))
 	})
 }
 
@@ -90,22 +89,20 @@ func (s *Sorter) spill() error {
 		return nil
 	}
 	s.sort()
-	w, err := newWriter(s.dir)
-	if err != nil {
-		return err
-	}
-	for _, p := range s.order {
-		if err := w.record(s.arena[p.from:p.to]); err != nil {
-			w.drop()
-			return err
+	i := 0
+	run, err := writeRun(s.dir, func() ([]byte, error) {
+		if i == len(s.order) {
+			return nil, io.EOF
 		}
-	}
-	run, err := w.close()
+		i++
+		return s.record(s.order[i-1]), nil
+	})
 	if err != nil {
 		return err
 	}
 	s.runs = append(s.runs, run)
-	s.arena, s.order = s.arena[:0], s.order[:0]
+	s.arena.reset()
+	s.order = s.order[:0]
 	if len(s.runs) >= maxRuns {
 		return s.compact()
 	}
@@ -118,25 +115,7 @@ func (s *Sorter) compact() error {
 	if err != nil {
 		return err
 	}
-	defer m.Close()
-	w, err := newWriter(s.dir)
-	if err != nil {
-		return err
-	}
-	for {
-		rec, err := m.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err == nil {
-			err = w.record(rec)
-		}
-		if err != nil {
-			w.drop()
-			return err
-		}
-	}
-	run, err := w.close()
+	run, err := writeRun(s.dir, m.Next)
 	if err != nil {
 		return err
 	}
@@ -145,130 +124,79 @@ func (s *Sorter) compact() error {
 	return nil
 }
 
+// writeRun writes the records of next, which come in order, to a file.
+func writeRun(dir string, next func() ([]byte, error)) (*file, error) {
+	w, err := newWriter(dir)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		rec, err := next()
+		if errors.Is(err, io.EOF) {
+			return w.close()
+		}
+		if err == nil {
+			err = w.record(rec)
+		}
+		if err != nil {
+			w.drop()
+			return nil, err
+		}
+	}
+}
+
 // Close drops the files.
 func (s *Sorter) Close() {
 	for _, run := range s.runs {
-		run.Discard()
+		run.drop()
 	}
 	s.runs = nil
 }
 
-// Merge returns the records of all sorters in one order. It may be called again for another pass.
-func Merge(sorters ...*Sorter) (*Merger, error) {
-	var runs []*atomicfile.Unnamed
-	var memory []*Sorter
-	for _, s := range sorters {
-		runs = append(runs, s.runs...)
-		if len(s.order) > 0 {
-			memory = append(memory, s)
-		}
-	}
-	return mergeRuns(runs, memory)
+// arena holds records in pieces, so that it grows without copying. Its addresses are 32 bits: the number of the
+// piece, and pieceBits bits for the place inside. A record that is larger than a piece has one of its own.
+type arena struct {
+	pieces [][]byte
+	used   int // pieces that hold something
+	bytes  int // of all records
 }
 
-// Merger hands out the records of several sorted runs in order.
-type Merger struct {
-	heap    []*stream
-	readers []*reader
-	started bool
+const (
+	pieceBits = 20
+	maxPieces = 1 << (32 - pieceBits)
+)
+
+func (a *arena) add(rec []byte) uint32 {
+	if a.used == 0 || len(a.pieces[a.used-1])+len(rec) > cap(a.pieces[a.used-1]) {
+		a.turn(len(rec))
+	}
+	piece := &a.pieces[a.used-1]
+	at := uint32(a.used-1)<<pieceBits | uint32(len(*piece))
+	*piece = append(*piece, rec...)
+	a.bytes += len(rec)
+	return at
 }
 
-// stream is one sorted run with its current record.
-type stream struct {
-	rec  []byte
-	next func() ([]byte, error)
+// turn takes the next piece into use, for a record of n bytes.
+func (a *arena) turn(n int) {
+	if a.used < len(a.pieces) && n <= cap(a.pieces[a.used]) {
+		a.used++
+		return
+	}
+	size := max(n, min(1<<pieceBits, max(a.bytes/4, 16<<10))) // a small day takes little
+	a.pieces = append(a.pieces[:a.used], make([]byte, 0, size))
+	a.used++
 }
 
-func mergeRuns(runs []*atomicfile.Unnamed, memory []*Sorter) (*Merger, error) {
-	m := &Merger{}
-	var streams []*stream
-	for _, run := range runs {
-		r, err := openReader(run)
-		if err != nil {
-			m.Close()
-			return nil, err
-		}
-		m.readers = append(m.readers, r)
-		streams = append(streams, &stream{next: r.next})
-	}
-	for _, s := range memory {
-		streams = append(streams, &stream{next: s.walk()})
-	}
-	for _, st := range streams {
-		rec, err := st.next()
-		if errors.Is(err, io.EOF) {
-			continue
-		}
-		if err != nil {
-			m.Close()
-			return nil, err
-		}
-		st.rec = rec
-		m.heap = append(m.heap, st)
-	}
-	for i := len(m.heap)/2 - 1; i >= 0; i-- {
-		m.sift(i)
-	}
-	return m, nil
+func (a *arena) at(at, size uint32) []byte {
+	from := at & (1<<pieceBits - 1)
+	return a.pieces[at>>pieceBits][from : from+size : from+size]
 }
 
-// walk returns the records in memory one after the other.
-func (s *Sorter) walk() func() ([]byte, error) {
-	i := 0
-	return func() ([]byte, error) {
-		if i == len(s.order) {
-			return nil, io.EOF
-		}
-		p := s.order[i]
-		i++
-		return s.arena[p.from:p.to], nil
+// reset forgets the records and keeps the pieces.
+func (a *arena) reset() {
+	for i := range a.pieces {
+		a.pieces[i] = a.pieces[i][:0]
 	}
-}
-
-// Next returns the next record, valid until the next call; io.EOF after the last.
-func (m *Merger) Next() ([]byte, error) {
-	if m.started && len(m.heap) > 0 {
-		top := m.heap[0]
-		rec, err := top.next()
-		switch {
-		case errors.Is(err, io.EOF):
-			last := len(m.heap) - 1
-			m.heap[0] = m.heap[last]
-			m.heap = m.heap[:last]
-		case err != nil:
-			return nil, err
-		default:
-			top.rec = rec
-		}
-		m.sift(0)
-	}
-	m.started = true
-	if len(m.heap) == 0 {
-		return nil, io.EOF
-	}
-	return m.heap[0].rec, nil
-}
-
-func (m *Merger) sift(i int) {
-	h := m.heap
-	for {
-		least := i
-		for _, c := range [2]int{2*i + 1, 2*i + 2} {
-			if c < len(h) && bytes.Compare(h[c].rec, h[least].rec) < 0 {
-				least = c
-			}
-		}
-		if least == i {
-			return
-		}
-		h[i], h[least] = h[least], h[i]
-		i = least
-	}
-}
-
-// Close ends the pass; the files stay for another one.
-func (m *Merger) Close() {
-	for _, r := range m.readers {
-		r.close()
-	}
+	a.used, a.bytes = 0, 0
 }

@@ -6,12 +6,11 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"slices"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"tailgate/internal/spill"
 )
@@ -37,7 +36,6 @@ func drain(t *testing.T, sorters ...*spill.Sorter) [][]byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer m.Close()
 	var out [][]byte
 	for {
 		rec, err := m.Next()
@@ -90,44 +88,85 @@ func TestSorterOrdersWhateverTheBudgetAndParts(t *testing.T) {
 func TestBucketsGroupEqualKeys(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	var in []spill.Entry
-	want := map[uint64][]spill.Entry{}
-	for i := range 60_000 {
-		e := spill.Entry{Key: r.Uint64N(9000), Row: uint32(i), Pos: uint32(r.IntN(9))}
-		in, want[e.Key] = append(in, e), append(want[e.Key], e)
+	for i := range 150_000 {
+		e := spill.Entry{Key: r.Uint64N(9000), Row: uint32(i / 3), Pos: uint32(r.IntN(900))}
+		switch r.IntN(8) {
+		case 0:
+			e.Key = r.Uint64() // alone
+		case 1:
+			e.Key = uint64(r.IntN(2)) // one of many
+		}
+		in = append(in, e)
 	}
-	for _, budget := range []int{1, 1 << 20, 1 << 30} {
-		b := spill.NewBuckets(t.TempDir(), int64(len(in)), budget)
+	for _, n := range []int{0, 1, 100, 5000, len(in)} {
+		in, want := in[:n], map[uint64][]spill.Entry{}
 		for _, e := range in {
-			if err := b.Add(e); err != nil {
-				t.Fatal(err)
+			want[e.Key] = append(want[e.Key], e)
+		}
+		for _, budget := range []int{1, 1 << 20, 1 << 30} {
+			for _, workers := range []int{1, 3} {
+				b := bucketsOf(t, in, budget, workers)
+				for range 2 {
+					if got := groupsOf(t, b, workers); !maps.EqualFunc(want, got, slices.Equal[[]spill.Entry]) {
+						t.Fatalf("%d entries, budget %d, %d workers: other groups", n, budget, workers)
+					}
+				}
 			}
 		}
-		if err := b.Seal(); err != nil {
+	}
+	b := bucketsOf(t, in, 1, 2)
+	boom := errors.New("boom")
+	if err := b.Each(t.Context(), 2, func(int, []spill.Entry) error { return boom }); !errors.Is(err, boom) {
+		t.Errorf("the visit's error is %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := b.Each(ctx, 2, func(int, []spill.Entry) error { return nil }); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+}
+
+func bucketsOf(t *testing.T, in []spill.Entry, budget, workers int) *spill.Buckets {
+	t.Helper()
+	b := spill.NewBuckets(t.TempDir(), int64(len(in)), budget, workers)
+	t.Cleanup(b.Close)
+	for _, e := range in {
+		if err := b.Add(e); err != nil {
 			t.Fatal(err)
 		}
-		for range 2 {
-			got := map[uint64][]spill.Entry{}
-			err := b.Each(t.Context(), func(g []spill.Entry) error {
-				if got[g[0].Key] != nil {
-					t.Fatal("a key came twice")
-				}
-				got[g[0].Key] = slices.Clone(g)
-				return nil
-			})
-			if diff := cmp.Diff(want, got); err != nil || diff != "" {
-				t.Fatalf("budget %d: %v %s", budget, err, diff[:min(400, len(diff))])
+	}
+	if err := b.Seal(); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// groupsOf visits all groups; each worker collects its own.
+func groupsOf(t *testing.T, b *spill.Buckets, workers int) map[uint64][]spill.Entry {
+	t.Helper()
+	each := make([]map[uint64][]spill.Entry, workers)
+	for i := range each {
+		each[i] = map[uint64][]spill.Entry{}
+	}
+	err := b.Each(t.Context(), workers, func(worker int, g []spill.Entry) error {
+		if each[worker][g[0].Key] != nil {
+			return errors.New("a key came twice")
+		}
+		each[worker][g[0].Key] = slices.Clone(g)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, more := range each[1:] {
+		for key, g := range more {
+			if each[0][key] != nil {
+				t.Fatal("a key came to two workers")
 			}
-		}
-		boom := errors.New("boom")
-		if err := b.Each(t.Context(), func([]spill.Entry) error { return boom }); !errors.Is(err, boom) {
-			t.Errorf("the visit's error is %v", err)
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		if err := b.Each(ctx, func([]spill.Entry) error { return nil }); !errors.Is(err, context.Canceled) {
-			t.Errorf("cancelled: %v", err)
+			each[0][key] = g
 		}
 	}
+	return each[0]
 }
 
 func TestSpillFaultsAreErrors(t *testing.T) {
@@ -157,12 +196,17 @@ func TestSpillFaultsAreErrors(t *testing.T) {
 	if files, err := os.ReadDir(dir); err != nil || len(files) > 0 {
 		t.Errorf("spill files have names: %v, %v", files, err)
 	}
-	spill.Tear(t, s, 1000)
-	m, err := spill.Merge(s)
-	for err == nil {
-		_, err = m.Next()
-	}
-	if errors.Is(err, io.EOF) {
-		t.Error("a cut file reads as whole")
+	for name, harm := range map[string]func(){
+		"changed": func() { spill.Spoil(t, s, 1234) },
+		"cut":     func() { spill.Tear(t, s, 1000) },
+	} {
+		harm()
+		m, err := spill.Merge(s)
+		for err == nil {
+			_, err = m.Next()
+		}
+		if errors.Is(err, io.EOF) {
+			t.Errorf("a %s file reads as whole", name)
+		}
 	}
 }

@@ -25,6 +25,7 @@ var rows = []row{
 	{"reading Mooncake JSONL", "trace.BenchmarkRead", "trace.BenchmarkEncodingJSON", "encoding/json into a struct", 2},
 	{"reading one stream chunk", "replay/openai.BenchmarkScanChunk", "replay/openai.BenchmarkDecodeChunk", "encoding/json", 2},
 	{"decoding LiteLLM records", "ingest.BenchmarkLiteLLMScan/size=4KB", "ingest.BenchmarkLiteLLMExact/size=4KB", "encoding/json", 4},
+	{"publishing a day of 100,000 rows", "ingest.BenchmarkPublish", "ingest.BenchmarkSortStructs", "the rows as structs, read, sorted and written", 1},
 	{"hashing in 512-token blocks", "anonymize.BenchmarkBlocks/block=512", "anonymize.BenchmarkBlocks/block=16", "16-token blocks", 1.5},
 	{"chaining blocks of 16 tokens", "anonymize.BenchmarkChain/reused", "anonymize.BenchmarkChain/fresh", "a new HMAC for each block", 2},
 	{"records to block ids, 86 % repeated", "ingest.BenchmarkRecordsToIDs/turns=14/memo", "ingest.BenchmarkRecordsToIDs/turns=14/cold", "the same without a memo", 2},

@@ -17,6 +17,8 @@ BenchmarkDecodeChunk-2  1000000   900 ns/op
 pkg: tailgate/ingest
 BenchmarkLiteLLMScan/size=4KB-2   1000  100 ns/op  800.00 MB/s
 BenchmarkLiteLLMExact/size=4KB-2  1000  900 ns/op  100.00 MB/s
+BenchmarkPublish-2       3  400 ns/op
+BenchmarkSortStructs-2   3  900 ns/op
 BenchmarkRecordsToIDs/turns=14/cold-2  3  900 ns/op  70.00 MB/s  71.00 MB/cpu-s
 BenchmarkRecordsToIDs/turns=14/memo-2  3  300 ns/op  210.00 MB/s  211.00 MB/cpu-s  3.00 x_vs_cold
 pkg: tailgate/anonymize
