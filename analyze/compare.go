@@ -242,7 +242,7 @@ type Crossing struct {
 
 // crossings tests the violations of each latency limit on the same requests (McNemar 1947, exact form). Requests near each
 // other break limits together, so the numbers are divided by their autocorrelation time.
-func (p *pairs) crossings(arm string, g *Gate) []Crossing {
+func (p *paired) crossings(arm string, g *Gate) []Crossing {
 	var out []Crossing
 	for _, rule := range g.Rules {
 		if rule.kind != percentileRule || rule.metric == outputTokens || rule.metric == lag {

@@ -198,7 +198,6 @@ func (c *checker) tell(visit func(Fault) error) error {
 	if err != nil {
 		return err
 	}
-	defer m.Close()
 	for {
 		rec, err := m.Next()
 		if errors.Is(err, io.EOF) {

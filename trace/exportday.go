@@ -97,7 +97,6 @@ func (e *exporter) each(ctx context.Context, visit func(l *lakeRow) error) error
 	if err != nil {
 		return err
 	}
-	defer m.Close()
 	d := newRowDecoder()
 	for n := 0; ; n++ {
 		rec, err := m.Next()

@@ -273,7 +273,6 @@ func (t *taped) merge(sorter *spill.Sorter) error {
 	if err != nil {
 		return err
 	}
-	defer m.Close()
 	if t.parents {
 		t.place = make([]int64, t.rows)
 	}

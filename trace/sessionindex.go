@@ -138,7 +138,6 @@ func (g *streamGrouping) order() (s sorted, err error) {
 	if err != nil {
 		return s, err
 	}
-	defer m.Close()
 	var before []byte
 	for {
 		rec, err := m.Next()

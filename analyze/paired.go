@@ -18,8 +18,8 @@ import (
 	"tailgate/schemas"
 )
 
-// pairs are the requests that two runs of one trace both scheduled, in order of the schedule.
-type pairs struct {
+// paired are the requests that two runs of one trace both scheduled, in order of the schedule.
+type paired struct {
 	base, other *Data
 	rows        [][2]int32 // of base, of other
 }
@@ -54,8 +54,8 @@ func sameTraces(arms []Arm, again *Data) error {
 
 // pairRows matches the measured rows of two runs by their number in the trace. Rows of one number that were scheduled at
 // different instants, or a run whose rows tell no number, are faults of kind Usage; half of the rows must match.
-func pairRows(base, other *view) (*pairs, error) {
-	p := &pairs{base: base.d, other: other.d}
+func pairRows(base, other *view) (*paired, error) {
+	p := &paired{base: base.d, other: other.d}
 	byRow := make(map[int64]int32, len(other.rows))
 	for _, j := range other.d.tails(other.rows) {
 		if n := other.d.row.at(j); n != noTime {
@@ -88,7 +88,7 @@ func pairRows(base, other *view) (*pairs, error) {
 }
 
 // facts compare the realised lengths.
-func (p *pairs) facts(name string) ArmFacts {
+func (p *paired) facts(name string) ArmFacts {
 	f := ArmFacts{Name: name, Paired: len(p.rows), SuccessRate: unknown, InputTokens: unknown, OutputTokens: unknown}
 	ok := 0
 	var sums [2][2]float64 // input, output × base, other
@@ -116,7 +116,7 @@ func (p *pairs) facts(name string) ArmFacts {
 }
 
 // changes compares every percentile of every bucket.
-func (p *pairs) changes(ctx context.Context, arm string, o CompareOptions) []Change {
+func (p *paired) changes(ctx context.Context, arm string, o CompareOptions) []Change {
 	type job struct {
 		by   Tuple
 		rows [][2]int32
@@ -149,7 +149,7 @@ type pairCell struct {
 }
 
 // cells sorts the pairs into buckets by the baseline's row; the whole comes first.
-func (p *pairs) cells(bys []By) []pairCell {
+func (p *paired) cells(bys []By) []pairCell {
 	out := []pairCell{{rows: p.rows}}
 	rows := make([]int32, len(p.rows))
 	at := make(map[int32]int, len(p.rows))
@@ -169,7 +169,7 @@ func (p *pairs) cells(bys []By) []pairCell {
 }
 
 // change compares the percentiles of one metric in one bucket.
-func (p *pairs) change(arm string, by Tuple, rows [][2]int32, m metricName, o CompareOptions) []Change {
+func (p *paired) change(arm string, by Tuple, rows [][2]int32, m metricName, o CompareOptions) []Change {
 	var a, b []float64 // failures infinite; requests for which either run does not define the metric are left out
 	var at []int64
 	for _, r := range rows {
@@ -204,7 +204,7 @@ func (p *pairs) change(arm string, by Tuple, rows [][2]int32, m metricName, o Co
 	return out
 }
 
-func (p *pairs) value(d *Data, m metric, i int32) float64 {
+func (p *paired) value(d *Data, m metric, i int32) float64 {
 	if !d.ok(i) {
 		return math.Inf(1)
 	}
