@@ -108,7 +108,7 @@ func (f *replayFlags) validate(cmd *cobra.Command, a *app) error {
 	var gateFault error
 	f.gate, gateFault = a.loadGate(f.gatePath)
 	o := f.options(a)
-	errs := []error{f.validatePlan(cmd), o.Validate(), gateFault, f.readCluster(a), f.readRequests()}
+	errs := []error{f.validatePlan(cmd, f.duration), o.Validate(), gateFault, f.readCluster(a), f.readRequests()}
 	simulated := 0
 	for _, t := range f.URLs {
 		if strings.HasPrefix(t, "sim:") {
