@@ -239,8 +239,13 @@ func traceDigest(t *trace.Trace) schemas.FileDigest {
 	return schemas.FileDigest{Name: filepath.Base(t.Meta.Name), Bytes: t.Meta.Bytes, SHA256: t.Meta.SHA256, Rows: int64(len(t.Rows))}
 }
 
-// traceFooter is the provenance of files made from a trace.
-func traceFooter(t *trace.Trace, seed uint64) schemas.Footer {
-	return schemas.Footer{Tool: version.String(), Seed: fmt.Sprint(seed), BlockSize: fmt.Sprint(t.Meta.BlockSize),
-		Tokenizer: t.Meta.Tokenizer, Inputs: schemas.InputsDigest([]schemas.FileDigest{traceDigest(t)})}
+// streamDigest pins the trace that a folder was made from.
+func streamDigest(s *trace.Stream) schemas.FileDigest {
+	return schemas.FileDigest{Name: filepath.Base(s.Meta.Name), Bytes: s.Meta.Bytes, SHA256: s.Meta.SHA256, Rows: s.Len()}
+}
+
+// streamFooter is the provenance of files made from a trace.
+func streamFooter(input schemas.FileDigest, m *trace.Meta, seed uint64) schemas.Footer {
+	return schemas.Footer{Tool: version.String(), Seed: fmt.Sprint(seed), BlockSize: fmt.Sprint(m.BlockSize),
+		Tokenizer: m.Tokenizer, Inputs: schemas.InputsDigest([]schemas.FileDigest{input})}
 }

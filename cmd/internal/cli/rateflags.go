@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -108,21 +109,24 @@ func (f *rateFlags) options(n int64, seed uint64) synth.ArrivalOptions {
 }
 
 // restamp gives the rows of t new stamps, in their order, and leaves out those for which the rate ends too early.
-func (f *rateFlags) restamp(t *trace.Trace, seed uint64) (*trace.Trace, []string, error) {
-	at, err := synth.ArrivalsAlong(f.options(int64(len(t.Rows)), seed), f.series, f.declared)
+func (f *rateFlags) restamp(ctx context.Context, t *trace.Stream, seed uint64, add func(*schemas.TraceRow) error) (notes []string, err error) {
+	at, err := synth.ArrivalsAlong(f.options(t.Len(), seed), f.series, f.declared)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	var notes []string
-	if len(at) < len(t.Rows) {
-		notes = append(notes, fmt.Sprintf("the rate ends after %d of %d rows", len(at), len(t.Rows)))
+	if int64(len(at)) < t.Len() {
+		notes = append(notes, fmt.Sprintf("the rate ends after %d of %d rows", len(at), t.Len()))
 	}
-	out := *t
-	out.Rows = append([]schemas.TraceRow(nil), t.Rows[:len(at)]...)
-	for i := range out.Rows {
-		out.Rows[i].ScheduledUs = at[i].Microseconds()
-	}
-	return &out, notes, nil
+	n := 0
+	return notes, t.Each(ctx, func(row *schemas.TraceRow) error {
+		if n == len(at) {
+			return nil
+		}
+		moved := *row
+		moved.ScheduledUs = at[n].Microseconds()
+		n++
+		return add(&moved)
+	})
 }
 
 // spans are the declared bursts.

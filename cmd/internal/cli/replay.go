@@ -181,7 +181,7 @@ func (a *app) replay(cmd *cobra.Command, path string, f *replayFlags) error {
 
 // record runs the plan, writes the manifest and reports.
 func (a *app) record(ctx context.Context, f *replayFlags, p *planned, o replay.Options, send sender) error {
-	footer := traceFooter(p.source, f.tf.seed)
+	footer := streamFooter(p.source, &p.meta, f.tf.seed)
 	footer.Schema = schemas.TableResults
 	rec, err := replay.NewRecorder(f.out, p.plan.RunID, footer)
 	if err != nil {
@@ -373,7 +373,7 @@ func (f *replayFlags) client(a *app, p *planned) (*openai.Client, error) {
 func (f *replayFlags) manifest(p *planned, s *replay.Summary, files []schemas.FileDigest) *schemas.Manifest {
 	m := &schemas.Manifest{Kind: "run", Tool: version.String(), RunID: p.plan.RunID, Seed: f.tf.seed, Clock: "real",
 		StartedAt: f.startedAt, EndedAt: f.endedAt, Settings: f.settings, Labels: f.labels, Target: f.targetDescription,
-		Inputs: []schemas.FileDigest{traceDigest(p.source)}, Files: files, Run: &s.RunFacts, Invariants: p.invariants, Notes: p.notes}
+		Inputs: []schemas.FileDigest{p.source}, Files: files, Run: &s.RunFacts, Invariants: p.invariants, Notes: p.notes}
 	if f.virtual {
 		// A virtual run happens at no time of day: its clock starts at zero, and a repeat gives the same bytes.
 		m.Clock = "virtual"
@@ -388,7 +388,7 @@ func (f *replayFlags) manifest(p *planned, s *replay.Summary, files []schemas.Fi
 
 // runID names a run: by its content in virtual time, by its start in real time.
 func (f *replayFlags) runID(p *planned) string {
-	content, _ := json.Marshal(map[string]any{"settings": withoutShard(f.settings), "trace": p.source.Meta.SHA256, "targets": f.URLs})
+	content, _ := json.Marshal(map[string]any{"settings": withoutShard(f.settings), "trace": p.meta.SHA256, "targets": f.URLs})
 	sum := sha256.Sum256(content)
 	id := hex.EncodeToString(sum[:6])
 	if f.virtual {

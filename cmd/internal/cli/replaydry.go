@@ -121,7 +121,7 @@ func (s *planSummary) refused(p *replay.Plan, context int64) {
 
 func (p *planned) summary(output string) planSummary {
 	at := p.stamps()
-	s := planSummary{Trace: p.source.Meta.Name, Format: p.source.Meta.Format, Unit: p.source.Meta.Unit, Requests: len(at),
+	s := planSummary{Trace: p.meta.Name, Format: p.meta.Format, Unit: p.meta.Unit, Requests: len(at),
 		BlockSize: p.plan.BlockSize, Output: output, Phases: map[string]int{}, Invariants: p.invariants, Notes: p.notes}
 	took := make([]time.Duration, 0, len(at)) // of each request, assumed
 	for r := range p.plan.All() {

@@ -47,7 +47,8 @@ func (f *planFlags) validatePlan(cmd *cobra.Command, duration time.Duration) err
 
 // planned is a trace made ready to send.
 type planned struct {
-	source     *trace.Trace // as read
+	source     schemas.FileDigest
+	meta       trace.Meta // of the trace as read
 	plan       *replay.Plan
 	invariants []schemas.Invariant
 	notes      []string
@@ -62,39 +63,65 @@ func (p *planned) stamps() []time.Duration {
 	return out
 }
 
-// make reads, cuts and scales the trace.
+// make reads, cuts and scales the trace, row by row where nothing of it must be seen as a whole, so that the rows are in
+// memory once, packed.
 func (f *planFlags) make(ctx context.Context, a *app, path string) (*planned, error) {
-	source, err := a.loadChecked(ctx, path, &f.tf)
+	s, err := a.scan(ctx, path, f.tf.options())
 	if err != nil {
 		return nil, err
 	}
-	p := &planned{source: source}
-	t, length, err := a.cut(source, &f.shape.cutFlags, f.leadIn, f.tf.seed)
+	defer s.Close()
+	if err := checked(ctx, s); err != nil {
+		return nil, err
+	}
+	p := &planned{source: streamDigest(s), meta: s.Meta, notes: s.Notes}
+	t, length := s, time.Duration(0)
+	if f.shape.cuts() {
+		whole, err := s.Load(ctx)
+		if err != nil {
+			return nil, err
+		}
+		part, l, err := a.cut(whole, &f.shape.cutFlags, f.leadIn, f.tf.seed)
+		if err != nil {
+			return nil, err
+		}
+		t, length, p.notes = part.Stream(), l, part.Notes
+	}
+	packed := &replay.Packed{}
+	add := func(row *schemas.TraceRow) error {
+		packed.Add(row)
+		return nil
+	}
+	switch {
+	case f.rate.on():
+		var notes []string
+		notes, err = f.rate.restamp(ctx, t, f.tf.seed, add)
+		p.notes = append(p.notes, notes...)
+	case f.shape.targetRate == 0 && f.shape.mode != synth.ModeModel && f.shape.scaleIsOne():
+		err = t.Each(ctx, add)
+	default:
+		err = f.rescale(ctx, t, p, add)
+	}
 	if err != nil {
 		return nil, err
 	}
-	p.notes = t.Notes
-	if t, err = f.rescale(ctx, t, p); err != nil {
-		return nil, err
-	}
-	p.plan = &replay.Plan{Rows: t.Rows, BlockSize: t.Meta.BlockSize, Warmup: max(f.leadIn, f.warmup), Cooldown: f.cooldown, Bursts: f.rate.spans(), Length: length}
+	p.plan = &replay.Plan{Packed: packed, BlockSize: t.Meta.BlockSize, Warmup: max(f.leadIn, f.warmup), Cooldown: f.cooldown,
+		Bursts: f.rate.spans(), Length: length}
 	return p, nil
 }
 
-func (f *planFlags) rescale(ctx context.Context, t *trace.Trace, p *planned) (*trace.Trace, error) {
-	if f.rate.on() {
-		t, notes, err := f.rate.restamp(t, f.tf.seed)
-		p.notes = append(p.notes, notes...)
-		return t, err
-	}
-	if f.shape.targetRate == 0 && f.shape.mode != synth.ModeModel && f.shape.scaleIsOne() {
-		return t, nil
-	}
-	res, err := f.shape.rescaleTrace(ctx, t, f.tf.seed)
+func (f *planFlags) rescale(ctx context.Context, t *trace.Stream, p *planned, add func(*schemas.TraceRow) error) error {
+	o, err := f.shape.options(f.tf.seed)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	p.invariants = res.Invariants
-	p.notes = append(p.notes, res.Notes...)
-	return res.Trace, nil
+	res, err := synth.RescaleStream(ctx, t, o)
+	if err != nil {
+		return err
+	}
+	defer res.Close()
+	err = res.Out.Each(ctx, add)
+	p.invariants = res.Invariants()
+	p.notes = append(p.notes, f.shape.rateNote(res.Scale, res.Notes)...)
+	return err
 }
