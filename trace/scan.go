@@ -191,7 +191,7 @@ func (t *taped) settle(ctx context.Context, s source) (*Stream, error) {
 	if t.zeroOut > 0 {
 		t.note("%d rows have output length 0: read as unknown", t.zeroOut)
 	}
-	m.BlockSize = t.settleBlockSize(t.survey.blockSize, t.withIDs, t.misfit, t.fitting)
+	m.BlockSize = t.settleBlockSize(t.blockSize, t.withIDs, t.misfit, t.fitting)
 	out.Notes = t.notes
 	return out, nil
 }
