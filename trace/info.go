@@ -80,7 +80,7 @@ func (t *Trace) Info() Info {
 	return i
 }
 
-// Info measures the trace. It keeps 11 to 22 bytes for each distinct block, and 24 for each row where sessions are
+// Info measures the trace. It keeps 9 to 13 bytes for each distinct block, and 24 for each row where sessions are
 // told by prefixes.
 func (s *Stream) Info(ctx context.Context) (Info, error) {
 	m := &s.Meta
