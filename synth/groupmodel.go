@@ -30,6 +30,7 @@ type groupModel struct {
 	turns         float64 // mean turns of a session as it is drawn
 	plan          plan    // of profile arrivals
 	curve         *curve  // of session starts over the profile's window
+	shared        shared  // of the rate, with other groups
 	inputs        LengthSpec
 	seed          uint64
 }
@@ -80,6 +81,9 @@ func newModel(ctx context.Context, p *profile.Profile, o *ModelOptions) (*model,
 		return nil, err
 	}
 	if m.kind() == ArrivalsProfile {
+		if total != nil {
+			m.share(total)
+		}
 		return m, m.choosePlans(ctx)
 	}
 	return m, nil

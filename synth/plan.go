@@ -174,7 +174,7 @@ func (m *model) chosen(g *groupModel) (best plan, c *curve, score float64) {
 	told := len(candidates)
 	for i := 0; i < len(candidates); i++ {
 		p := candidates[i]
-		day := dayCurve(m.clock, g.tables.rate, p.base, g.tables.multiTurn(), p.chance)
+		day := dayCurve(m.clock, g.tables.rate, p.base, g.tables.multiTurn(), p.chance, g.shared)
 		if day != nil && day.total() > 0 {
 			if c == nil {
 				best, c = p, day
