@@ -201,7 +201,7 @@ func TestTenantsRiseAndFallTogether(t *testing.T) {
 		if d.Tenant != profile.All || d.ScaleUs < 10_000_000 || d.IDC == nil {
 			continue
 		}
-		if got := *back.Dispersion[i].IDC; math.Abs(got / *d.IDC-1) > .15 {
+		if got := *back.Dispersion[i].IDC; math.Abs(got / *d.IDC - 1) > .15 {
 			t.Errorf("IDC of all at %d s is %.2f, want %.2f", d.ScaleUs/1_000_000, got, *d.IDC)
 		}
 	}
