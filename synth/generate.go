@@ -34,87 +34,44 @@ type dialog struct {
 	parent  int64   // row of the last turn
 }
 
-// event is what comes at a moment: a turn of a session, or the next start of a source.
-type event struct {
-	us      int64
-	seq     int64 // order of events at one instant
-	session *dialog
-	source  *source
-}
-
-// events is a binary heap by time.
-type events []event
-
-func (e events) less(a, b int) bool {
-	return e[a].us < e[b].us || e[a].us == e[b].us && e[a].seq < e[b].seq
-}
-
-func (e *events) push(x event) {
-	*e = append(*e, x)
-	h := *e
-	for i := len(h) - 1; i > 0; {
-		up := (i - 1) / 2
-		if !h.less(i, up) {
-			break
-		}
-		h[i], h[up] = h[up], h[i]
-		i = up
-	}
-}
-
-// replaceTop puts x in the place of the first event; pop removes it.
-func (e *events) replaceTop(x event) {
-	(*e)[0] = x
-	e.sink()
-}
-
-func (e *events) pop() {
-	h := *e
-	h[0] = h[len(h)-1]
-	h[len(h)-1] = event{}
-	*e = h[:len(h)-1]
-	e.sink()
-}
-
-func (e *events) sink() {
-	h := *e
-	for i := 0; ; {
-		low := i
-		for _, k := range [2]int{2*i + 1, 2*i + 2} {
-			if k < len(h) && h.less(k, low) {
-				low = k
-			}
-		}
-		if low == i {
-			return
-		}
-		h[i], h[low] = h[low], h[i]
-		i = low
-	}
-}
-
 // Generate makes the trace of FromProfile row by row, in schedule order, and hands each row to emit, which may keep
 // the row's lists but not the row. Memory is that of the sessions under way.
 func Generate(ctx context.Context, p *profile.Profile, o ModelOptions, emit func(*schemas.TraceRow) error) (trace.Meta, []string, error) {
-	if err := o.Validate(); err != nil {
+	m, err := prepare(ctx, p, o)
+	if err != nil {
 		return trace.Meta{}, nil, err
 	}
-	m, err := newModel(p, &o)
-	if err != nil {
-		return trace.Meta{}, nil, fmt.Errorf("synthesizing: %w", err)
+	meta, err := m.run(ctx, emit)
+	return meta, m.notes, err
+}
+
+// prepare settles everything that does not depend on time.
+func prepare(ctx context.Context, p *profile.Profile, o ModelOptions) (*model, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
 	}
+	m, err := newModel(ctx, p, &o)
+	if err != nil {
+		return nil, fmt.Errorf("synthesizing: %w", err)
+	}
+	return m, nil
+}
+
+// run draws the traffic once; a model can be run several times, also at once.
+func (m *model) run(ctx context.Context, emit func(*schemas.TraceRow) error) (trace.Meta, error) {
+	m = m.fresh()
 	s, err := m.schedule()
 	if err != nil {
-		return trace.Meta{}, nil, fmt.Errorf("synthesizing: %w", err)
+		return trace.Meta{}, fmt.Errorf("synthesizing: %w", err)
 	}
 	g := &generator{m: m, s: s, emit: emit, draws: map[*groupModel]*rand.Rand{}, named: m.block > 0}
 	for _, x := range m.groups {
 		g.named = g.named || x.sessions.turns.tail(1) > 0
 	}
 	if err := g.run(ctx); err != nil {
-		return trace.Meta{}, nil, fmt.Errorf("synthesizing: %w", err)
+		return trace.Meta{}, fmt.Errorf("synthesizing: %w", err)
 	}
-	return g.meta(), m.notes, nil
+	return g.meta(), nil
 }
 
 // generator runs the schedule.

@@ -1,12 +1,15 @@
 package synth
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
+
+	"golang.org/x/sync/errgroup"
 
 	"tailgate/internal/fault"
 	"tailgate/internal/rng"
@@ -24,6 +27,9 @@ type groupModel struct {
 	own           *sessionModel // as the profile has them, whatever the options say
 	prefix        *prefixModel
 	turns         float64 // mean turns of a session as it is drawn
+	plan          plan    // of profile arrivals
+	curve         *curve  // of session starts over the profile's window
+	shared        shared  // of the rate, with other groups
 	inputs        LengthSpec
 	seed          uint64
 }
@@ -44,7 +50,7 @@ func (m *model) note(format string, args ...any) {
 	m.notes = append(m.notes, fmt.Sprintf(format, args...))
 }
 
-func newModel(p *profile.Profile, o *ModelOptions) (*model, error) {
+func newModel(ctx context.Context, p *profile.Profile, o *ModelOptions) (*model, error) {
 	m := &model{o: o, p: p, blocks: &blockIDs{roots: map[rootKey][]int64{}}}
 	if p == nil {
 		return m, m.fromOptions()
@@ -67,10 +73,44 @@ func newModel(p *profile.Profile, o *ModelOptions) (*model, error) {
 		return nil, fault.Mark(errors.New("the profile is of one instant"), fault.Usage, "")
 	}
 	m.wantBlocks()
-	if err := m.fromGroups(groups, total); err != nil {
+	if err := m.fromGroups(ctx, groups, total); err != nil {
 		return nil, err
 	}
-	return m, m.mix()
+	if err := m.mix(); err != nil {
+		return nil, err
+	}
+	if m.kind() == ArrivalsProfile {
+		if total != nil {
+			m.share(total)
+		}
+		return m, m.choosePlans(ctx)
+	}
+	return m, nil
+}
+
+// kind is the kind of arrivals.
+func (m *model) kind() string {
+	switch {
+	case m.o.Arrivals != "":
+		return m.o.Arrivals
+	case m.p != nil:
+		return ArrivalsProfile
+	}
+	return Poisson
+}
+
+// fresh is the model for another run: what a run changes is its own.
+func (m *model) fresh() *model {
+	out := *m
+	out.blocks = &blockIDs{roots: map[rootKey][]int64{}}
+	out.groups = make([]*groupModel, len(m.groups))
+	for i, g := range m.groups {
+		group, prefix, lengths := *g, *g.prefix, *g.lengths
+		prefix.blocks, lengths.pickers = out.blocks, pickerCache{}
+		group.prefix, group.lengths = &prefix, &lengths
+		out.groups[i] = &group
+	}
+	return &out
 }
 
 // wantBlocks settles the block size.
@@ -88,42 +128,34 @@ func (m *model) wantBlocks() {
 
 const defaultBlock = 512
 
-func (m *model) fromGroups(groups []*groupTables, total *groupTables) error {
-	var missing []string
+func (m *model) fromGroups(ctx context.Context, groups []*groupTables, total *groupTables) error {
+	models, lost := make([]*groupModel, len(groups)), make([][]string, len(groups))
 	independent := 0 // groups
-	for _, g := range groups {
-		gm := &groupModel{number: len(m.groups), tables: g, tenant: label(g.tenant), class: label(g.class), inputs: m.o.Input, seed: rng.Hash(m.o.Seed, uint64(len(m.groups)))}
+	for i, g := range groups {
+		gm := &groupModel{number: i, tables: g, tenant: label(g.tenant), class: label(g.class), inputs: m.o.Input, seed: rng.Hash(m.o.Seed, uint64(i))}
 		gm.rate = float64(g.requests()) / m.clock.length
-		gm.lengths = newLengthModel(m.clock, g)
-		if gm.lengths == nil && total != nil {
-			gm.lengths = newLengthModel(m.clock, total)
-		}
-		if gm.lengths == nil && m.o.Input != nil && m.o.Output != nil {
-			gm.lengths = specModel(m.o.Input, m.o.Output)
-		}
-		if gm.lengths == nil {
+		if gm.lengths = m.lengthsOf(g, total); gm.lengths == nil {
 			return fault.Mark(fmt.Errorf("the profile tells no lengths of %s", gm), fault.Usage, "give --input-lengths and --output-lengths")
 		}
 		gm.sessions, gm.own = newSessionModel(g, m.o), newSessionModel(g, &ModelOptions{})
 		if lack := gm.sessions.needs(); lack != "" {
 			return fault.Mark(fmt.Errorf("sessions of several turns need %s, which the profile does not tell of %s", lack, gm), fault.Usage, "give --turns, --think-time and --growth together")
 		}
-		if gm.lengths.flat = m.shaped(); len(g.joint) == 0 {
-			independent++
-		}
-		gm.lengths.drift = newDrift(gm.lengths, g.rate, gm.sessions.turns.tail(1) > 0)
+		gm.lengths.flat = m.shaped()
 		gm.prefix = newPrefixModel(gm.number, g, m.block, m.o, m.blocks)
 		m.rescaleRoots(gm)
-		gm.sessions.fitFirstTurns(gm.lengths, gm.prefix, m.wantedHits(g), gm.seed)
-		lost, ok := gm.lengths.restrict(m.o.Input, m.o.Output)
-		for _, l := range lost {
-			missing = append(missing, fmt.Sprintf("%s has no requests of %s", gm, l))
+		independent += int(b2i(len(g.joint) == 0))
+		models[i] = gm
+	}
+	if err := overGroups(ctx, models, func(i int, gm *groupModel) { lost[i] = m.fit(gm) }); err != nil {
+		return err
+	}
+	var missing []string
+	for i, gm := range models {
+		missing = append(missing, lost[i]...)
+		if gm.turns > 0 {
+			m.groups = append(m.groups, gm)
 		}
-		if !ok {
-			continue
-		}
-		gm.turns = gm.meanTurns()
-		m.groups = append(m.groups, gm)
 	}
 	if len(missing) > 5 {
 		missing = append(missing[:5], fmt.Sprintf("and %d more", len(missing)-5))
@@ -133,9 +165,52 @@ func (m *model) fromGroups(groups []*groupTables, total *groupTables) error {
 	}
 	m.notes = append(m.notes, missing...)
 	if independent > 0 {
-		m.note("inputs and outputs of %d of %d groups are independent of each other: the profile does not tell how they depend", independent, len(m.groups))
+		m.note("inputs and outputs of %d of %d groups are independent of each other: the profile does not tell how they depend", independent, len(models))
 	}
 	return nil
+}
+
+// lengthsOf are the lengths of a group, or of all where it tells none, or those of the options; nil for none.
+func (m *model) lengthsOf(g, total *groupTables) *lengthModel {
+	l := newLengthModel(m.clock, g)
+	if l == nil && total != nil {
+		l = newLengthModel(m.clock, total)
+	}
+	if l == nil && m.o.Input != nil && m.o.Output != nil {
+		l = specModel(m.o.Input, m.o.Output)
+	}
+	return l
+}
+
+// fit settles what takes time. It returns the wanted lengths that the group has no requests of; a group without any
+// keeps 0 turns.
+func (m *model) fit(g *groupModel) (lost []string) {
+	g.lengths.drift = newDrift(g.lengths, g.tables.rate, g.sessions.turns.tail(1) > 0)
+	g.sessions.fitFirstTurns(g.lengths, g.prefix, m.wantedHits(g.tables), g.seed)
+	missing, ok := g.lengths.restrict(m.o.Input, m.o.Output)
+	if ok {
+		g.turns = g.meanTurns()
+	}
+	for _, l := range missing {
+		lost = append(lost, fmt.Sprintf("%s has no requests of %s", g, l))
+	}
+	return lost
+}
+
+// overGroups does the work of every group, on all cores: none needs another's.
+func overGroups(ctx context.Context, groups []*groupModel, work func(i int, g *groupModel)) error {
+	all, ctx := errgroup.WithContext(ctx)
+	all.SetLimit(runtime.GOMAXPROCS(0))
+	for i, g := range groups {
+		all.Go(func() error {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			work(i, g)
+			return nil
+		})
+	}
+	return all.Wait()
 }
 
 // shaped tells that the rate does not follow the profile's window: then lengths do not either, and are those of the
@@ -162,112 +237,6 @@ func (m *model) wantedHits(g *groupTables) float64 {
 		return h
 	}
 	return -1
-}
-
-// fromOptions makes groups without a profile: one, or one per class of the mix.
-func (m *model) fromOptions() error {
-	var errs []error
-	if m.o.Input == nil {
-		errs = append(errs, errors.New("input lengths are missing"))
-	}
-	if m.o.Output == nil {
-		errs = append(errs, errors.New("output lengths are missing"))
-	}
-	for _, s := range []LengthSpec{m.o.Input, m.o.Output} {
-		for _, b := range s {
-			if b.Hi == openEnd && b.Share > 0 {
-				errs = append(errs, fmt.Errorf("lengths %s need an upper end without a profile", b))
-			}
-		}
-	}
-	if m.o.RequestRate == 0 && m.o.RateSeries == nil {
-		errs = append(errs, errors.New("a request rate or a rate series is missing"))
-	}
-	if m.o.Scale > 0 {
-		errs = append(errs, errors.New("a scale needs a profile"))
-	}
-	if m.o.Arrivals == ArrivalsProfile {
-		errs = append(errs, fmt.Errorf("%s arrivals need a profile", ArrivalsProfile))
-	}
-	if m.o.Turns == nil && (m.o.ThinkTime != nil || m.o.Growth != nil) {
-		errs = append(errs, errors.New("think times and growth need turns without a profile"))
-	}
-	if m.o.Duration == 0 && m.o.Requests == 0 && m.o.RateSeries == nil {
-		errs = append(errs, errors.New("a duration or a number of requests is missing"))
-	}
-	empty := &groupTables{}
-	sessions := newSessionModel(empty, m.o)
-	if lack := sessions.needs(); lack != "" {
-		errs = append(errs, fmt.Errorf("sessions of several turns need %s", lack))
-	}
-	if errs != nil {
-		return fault.Mark(errors.Join(errs...), fault.Usage, "without a profile give --input-length, --output-length, --request-rate and --duration")
-	}
-	m.wantBlocks()
-	classes := slices.Sorted(maps.Keys(m.o.ClassMix))
-	if classes == nil {
-		classes = []string{""}
-	}
-	for _, class := range classes {
-		g := &groupModel{number: len(m.groups), tables: empty, class: label(class), rate: 1, inputs: m.o.Input, sessions: sessions, seed: rng.Hash(m.o.Seed, uint64(len(m.groups)))}
-		if m.o.ClassMix != nil {
-			if g.rate = m.o.ClassMix[class]; g.rate == 0 {
-				continue
-			}
-		}
-		g.lengths = specModel(m.o.Input, m.o.Output)
-		if sessions.turns.tail(1) > 0 {
-			g.lengths.maxIn = schemaMaxTokens
-			g.inputs = nil // the buckets are those of first turns
-		}
-		g.prefix = newPrefixModel(g.number, empty, m.block, m.o, m.blocks)
-		g.turns = g.meanTurns()
-		m.groups = append(m.groups, g)
-	}
-	return nil
-}
-
-// schemaMaxTokens bounds prompts that grow without a profile.
-const schemaMaxTokens = 1 << 24
-
-// mix gives the classes their shares of the requests.
-func (m *model) mix() error {
-	if m.o.ClassMix == nil {
-		return nil
-	}
-	have := map[string]float64{}
-	for _, g := range m.groups {
-		if g.class != nil {
-			have[*g.class] += g.rate
-		}
-	}
-	var errs []error
-	sum, total := 0.0, 0.0
-	for _, class := range slices.Sorted(maps.Keys(m.o.ClassMix)) {
-		if have[class] == 0 {
-			errs = append(errs, fmt.Errorf("the profile has no requests of class %q", class))
-		}
-		sum += m.o.ClassMix[class]
-	}
-	if errs != nil {
-		hint := "classes there are: " + strings.Join(slices.Sorted(maps.Keys(have)), ", ")
-		if len(have) == 0 {
-			hint = "the profile has no classes: make it with --per-group of a trace that has them"
-		}
-		return fault.Mark(errors.Join(errs...), fault.Usage, hint)
-	}
-	for _, g := range m.groups {
-		total += g.rate
-	}
-	kept := m.groups[:0]
-	for _, g := range m.groups {
-		if g.class != nil && m.o.ClassMix[*g.class] > 0 {
-			g.rate *= m.o.ClassMix[*g.class] / sum * total / have[*g.class]
-			kept = append(kept, g)
-		}
-	}
-	m.groups = kept
-	return nil
 }
 
 // String names the group.
