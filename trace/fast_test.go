@@ -134,7 +134,11 @@ func TestPrivateIDsAvoidTakenOnes(t *testing.T) {
 		}
 		return rng.Hash(keys...)
 	}}
-	p.fill(rows)
+	var used idSet
+	used.add(7)
+	for i := range rows {
+		p.fill(&rows[i], &used)
+	}
 	seen := map[int64]bool{}
 	for _, r := range rows {
 		for _, id := range r.HashIDs {

@@ -44,11 +44,21 @@ func (a *app) lakeDays(ctx context.Context, lake string) ([]string, error) {
 	return keys, nil
 }
 
-// exportDay makes a trace of a day of a lake. The day of a bucket is fetched first, by one request: it may be
-// replaced at any time.
+// exportDay makes a trace of a day of a lake, in memory.
 func (a *app) exportDay(ctx context.Context, lake string, o trace.ExportOptions) (*trace.Trace, error) {
+	s, err := a.exportStream(ctx, lake, o)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	return s.Load(ctx)
+}
+
+// exportStream makes a trace of a day of a lake, on disk. The day of a bucket is fetched first, by one request: it may
+// be replaced at any time.
+func (a *app) exportStream(ctx context.Context, lake string, o trace.ExportOptions) (*trace.Stream, error) {
 	if !objstore.IsS3(lake) {
-		return trace.Export(ctx, lake, o)
+		return trace.ExportStream(ctx, lake, o)
 	}
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -76,12 +86,12 @@ func (a *app) exportDay(ctx context.Context, lake string, o trace.ExportOptions)
 			return nil, err
 		}
 	}
-	t, err := trace.Export(ctx, dir, o)
+	s, err := trace.ExportStream(ctx, dir, o)
 	if err != nil {
 		return nil, &renamedError{error: err, from: dir, to: strings.TrimSuffix(bucket.String(), "/")}
 	}
-	t.Meta.Name = bucket.String() + day
-	return t, nil
+	s.Meta.Name = bucket.String() + day
+	return s, nil
 }
 
 // renamedError names the bucket where an error names the folder that the day was fetched into.
