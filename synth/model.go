@@ -111,8 +111,8 @@ func (o ModelOptions) Validate() error {
 const maxBlockSize = 1 << 20
 
 // FromProfile makes a trace of traffic like that of p, changed as o says; p may be nil where o gives lengths and a
-// rate. The rows of the trace are sorted, sessions named s_<number>, hash ids dense from 1. Equal arguments give
-// equal traces on every machine.
+// rate. The rows of the trace are sorted, sessions are named s_<number>, hash ids count up from 1. Equal arguments give
+// equal traces, whatever the number of threads.
 //
 // What the options ask and the profile cannot give (a class that it has not, lengths that it does not tell, a rate
 // curve that it lacks) is fault.Usage. Notes of the result say what was chosen and what the profile does not tell.
@@ -127,4 +127,34 @@ func FromProfile(ctx context.Context, p *profile.Profile, o ModelOptions) (*Resu
 	}
 	t.Meta = meta
 	return &Result{Trace: t, Notes: notes}, nil
+}
+
+// Drawn is traffic that is drawn again each time it is read: its memory is that of the sessions under way.
+type Drawn struct {
+	*trace.Stream
+	InputTokens, OutputTokens int64 // of all rows
+}
+
+// StreamProfile is FromProfile for traffic that need not fit into memory: it draws once to know how much there is.
+func StreamProfile(ctx context.Context, p *profile.Profile, o ModelOptions) (*Drawn, error) {
+	d := &Drawn{}
+	var rows, first, last int64
+	meta, notes, err := Generate(ctx, p, o, func(r *schemas.TraceRow) error {
+		if rows == 0 {
+			first = r.ScheduledUs
+		}
+		rows, last = rows+1, r.ScheduledUs
+		d.InputTokens += int64(r.InputTokens)
+		d.OutputTokens += int64(*r.OutputTokens)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	d.Stream = trace.NewStream(meta, rows, first, last, func(ctx context.Context, visit func(*schemas.TraceRow) error) error {
+		_, _, err := Generate(ctx, p, o, visit)
+		return err
+	})
+	d.Notes = notes
+	return d, nil
 }

@@ -113,7 +113,7 @@ func (m *model) searched(g *groupModel) []plan {
 			out = append(out, weibullPlan(base, shape))
 		}
 		for _, share := range []float64{0.1, 0.2, 0.3, 0.4, 0.5} {
-			for _, gap := range []float64{0.1, 0.02, 0.005} {
+			for _, gap := range []float64{0.1, 0.02, 0.005, 0.001} {
 				out = append(out, batchPlan(base, share, gap))
 			}
 		}
@@ -156,10 +156,10 @@ func (m *model) candidates(g *groupModel) []plan {
 	return out
 }
 
-// Choosing among the candidates: a later one must come nearer by a fifth.
+// Choosing among the candidates: a later one must come nearer by a tenth.
 const (
 	planDraws  = 3
-	planBetter = 0.8
+	planBetter = 0.9
 	planNear   = 1.2  // what is nearer cannot be told from the profile's own arrivals
 	leastError = 0.03 // of a logarithm: nearer than this is no merit
 )

@@ -3,7 +3,6 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -125,10 +124,7 @@ func (f *synthFlags) options() (synth.ModelOptions, error) {
 			return o, errors.Join(errs...) // a broken file is not wrong usage
 		}
 	}
-	if err := errors.Join(errs...); err != nil {
-		return o, allFaults(err)
-	}
-	return o, allFaults(o.Validate())
+	return o, allFaults(append(errs, o.Validate())...)
 }
 
 func readRateSeries(path string, ramp bool) (synth.RateSeries, error) {
@@ -246,16 +242,15 @@ Exit codes: 0 done; 1 failed while running; 2 wrong usage, or the profile cannot
 				}
 			}
 			started := now()
-			res, err := synth.FromProfile(cmd.Context(), p, o)
+			d, err := synth.StreamProfile(cmd.Context(), p, o)
 			if err != nil {
 				return err
 			}
-			res.Trace.Notes = nil
-			writeSynth(a.progressWriter(), res)
-			if err := a.writeTrace(cmd.Context(), res.Trace, out, formatOf(out, to), version.String()); err != nil || out == "-" {
+			a.tellSynth(d)
+			if err := a.writeStream(cmd.Context(), d.Stream, out, formatOf(out, to), version.String()); err != nil || out == "-" {
 				return err
 			}
-			return synthManifest(cmd, p, args, res, f.seed, started, out)
+			return synthManifest(cmd, p, args, d, f.seed, started, out)
 		},
 	}
 	f.add(cmd)
@@ -264,42 +259,28 @@ Exit codes: 0 done; 1 failed while running; 2 wrong usage, or the profile cannot
 	return cmd
 }
 
-// progressWriter is stderr, or nothing with --quiet.
-func (a *app) progressWriter() io.Writer {
-	if a.quiet {
-		return io.Discard
-	}
-	return a.stderr
-}
-
-// writeSynth says what was made.
-func writeSynth(w io.Writer, res *synth.Result) {
-	t := res.Trace
-	var in, output float64
-	for i := range t.Rows {
-		in += float64(t.Rows[i].InputTokens)
-		output += float64(*t.Rows[i].OutputTokens)
-	}
-	n := float64(max(len(t.Rows), 1))
+// tellSynth says what was drawn.
+func (a *app) tellSynth(d *synth.Drawn) {
 	rate := ""
-	if s := float64(t.LengthUs()) / 1e6; s > 0 {
-		rate = fmt.Sprintf(" (%.4g/s over %.4g s)", n/s, s)
+	if s := float64(d.LengthUs()) / 1e6; s > 0 {
+		rate = fmt.Sprintf(" (%.4g/s over %.4g s)", float64(d.Len())/s, s)
 	}
-	fmt.Fprintf(w, "%d requests%s, mean input %.4g, mean output %.4g tokens\n", len(t.Rows), rate, in/n, output/n)
-	for _, note := range res.Notes {
-		fmt.Fprintln(w, note)
+	n := float64(max(d.Len(), 1))
+	a.note("%d requests%s, mean input %.4g, mean output %.4g tokens", d.Len(), rate, float64(d.InputTokens)/n, float64(d.OutputTokens)/n)
+	for _, note := range d.Notes {
+		a.note("%s", note)
 	}
 }
 
 // synthManifest writes OUT.manifest.json: the settings, the profile and what was chosen.
-func synthManifest(cmd *cobra.Command, p *profile.Profile, args []string, res *synth.Result, seed uint64, started time.Time, out string) error {
+func synthManifest(cmd *cobra.Command, p *profile.Profile, args []string, d *synth.Drawn, seed uint64, started time.Time, out string) error {
 	file, err := schemas.DigestFile(filepath.Dir(out), out)
 	if err != nil {
 		return err
 	}
-	file.Rows = int64(len(res.Trace.Rows))
+	file.Rows = d.Len()
 	m := &schemas.Manifest{Kind: "trace", Tool: version.String(), Seed: seed, StartedAt: started, EndedAt: now(),
-		Settings: settings(cmd), Files: []schemas.FileDigest{file}, Notes: res.Notes}
+		Settings: settings(cmd), Files: []schemas.FileDigest{file}, Notes: d.Notes}
 	if p != nil {
 		of, err := schemas.ReadManifest(args[0])
 		if err != nil {
