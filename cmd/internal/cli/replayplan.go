@@ -60,6 +60,7 @@ func (f *planFlags) validatePlan(cmd *cobra.Command) error {
 // planned is a trace made ready to send.
 type planned struct {
 	source     *trace.Trace // as read
+	scale      float64      // times the rate of the trace
 	plan       *replay.Plan
 	invariants []schemas.Invariant
 	notes      []string
@@ -71,7 +72,7 @@ func (f *planFlags) make(ctx context.Context, a *app, path string) (*planned, er
 	if err != nil {
 		return nil, err
 	}
-	p := &planned{source: source}
+	p := &planned{source: source, scale: 1}
 	t, length, err := a.cut(source, &f.shape.cutFlags, f.leadIn, f.tf.seed)
 	if err != nil {
 		return nil, err
@@ -80,7 +81,11 @@ func (f *planFlags) make(ctx context.Context, a *app, path string) (*planned, er
 	if t, err = f.rescale(ctx, t, p); err != nil {
 		return nil, err
 	}
-	p.plan = &replay.Plan{Rows: t.Rows, BlockSize: t.Meta.BlockSize, Warmup: max(f.leadIn, f.warmup), Length: length}
+	lead := f.leadIn
+	if f.shape.mode == synth.ModeWarp { // the window is as much shorter as its rows come sooner
+		lead, length = time.Duration(float64(lead)/p.scale), time.Duration(float64(length)/p.scale)
+	}
+	p.plan = &replay.Plan{Rows: t.Rows, BlockSize: t.Meta.BlockSize, Warmup: max(lead, f.warmup), Length: length}
 	return p, nil
 }
 
@@ -95,7 +100,7 @@ func (f *planFlags) rescale(ctx context.Context, t *trace.Trace, p *planned) (*t
 	if err != nil {
 		return nil, err
 	}
-	p.invariants = res.Invariants
+	p.invariants, p.scale = res.Invariants, res.Scale
 	p.notes = append(p.notes, res.Notes...)
 	return res.Trace, nil
 }
