@@ -39,6 +39,9 @@ func RescaleStream(ctx context.Context, src *trace.Stream, o Options) (*Streamed
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
+	if src.Len() > math.MaxInt32 {
+		return nil, fault.Mark(fmt.Errorf("rescaling %s: more than 2^31 rows", src.Meta.Name), fault.Usage, "cut the trace with --window")
+	}
 	s, err := rescaleStream(ctx, src, o)
 	if err != nil {
 		return nil, fmt.Errorf("rescaling %s: %w", src.Meta.Name, err)
