@@ -15,7 +15,6 @@ type relabel struct {
 	size    int
 	ownTail bool
 	ids     idTable
-	dense   []uint32 // of the ids, by their number in the table
 	next    int64
 }
 
@@ -30,11 +29,11 @@ func (d *relabel) row(ids []int64, row *schemas.TraceRow) ([]int64, error) {
 			ids = append(ids, d.fresh())
 			continue
 		}
-		n, known := d.ids.number(id)
+		n, known := d.ids.number(id, d.next)
 		if !known {
-			d.dense = append(d.dense, uint32(d.fresh()))
+			d.next++
 		}
-		ids = append(ids, int64(d.dense[n]))
+		ids = append(ids, n)
 	}
 	return ids, d.check()
 }

@@ -67,7 +67,7 @@ func Export(ctx context.Context, lake string, o ExportOptions) (*Trace, error) {
 }
 
 // ExportStream is Export for a day that need not fit in memory: the rows are on disk, as those of Scan. While it
-// makes them it keeps 11 to 22 bytes for each distinct block, and 60 for each session and 12 for each of its rows.
+// makes them it keeps 9 to 13 bytes for each distinct block, 60 for each session and 16 for each of its rows.
 func ExportStream(ctx context.Context, lake string, o ExportOptions) (*Stream, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err

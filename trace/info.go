@@ -3,13 +3,10 @@ package trace
 import (
 	"cmp"
 	"context"
-	"fmt"
-	"io"
 	"maps"
 	"math"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"tailgate/schemas"
@@ -83,7 +80,7 @@ func (t *Trace) Info() Info {
 	return i
 }
 
-// Info measures the trace. It keeps 11 to 22 bytes for each distinct block, and 24 for each row where sessions are
+// Info measures the trace. It keeps 9 to 13 bytes for each distinct block, and 24 for each row where sessions are
 // told by prefixes.
 func (s *Stream) Info(ctx context.Context) (Info, error) {
 	m := &s.Meta
@@ -277,54 +274,6 @@ func labelCounts(n map[string]int64) []LabelCount {
 	return out
 }
 
-// WriteText renders the description on one screen.
-func (i Info) WriteText(w io.Writer) error {
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	line := func(key, format string, args ...any) { fmt.Fprintf(tw, key+"\t"+format+"\n", args...) }
-	line("trace", "%s (%s, %d bytes)", i.Name, i.Format, i.Bytes)
-	if i.StartedAt != nil {
-		line("started at", "%s", i.StartedAt.Format(time.RFC3339Nano))
-	}
-	damaged := ""
-	if i.Damaged > 0 {
-		damaged = fmt.Sprintf(", %d with a prompt that was cut or redacted in the log", i.Damaged)
-	}
-	line("rows", "%d, %d failed, %d without output length%s", i.Rows, i.Failed, i.UnknownOutput, damaged)
-	line("span", "%v of %v, %s requests/s, IAT CV %s", micros(i.SpanUs), micros(i.LengthUs), figure(i.Rate), figure(i.IATCV))
-	line("stamps", "%d distinct, at most %d rows at one", i.DistinctStamps, i.MaxTied)
-	if i.QuantumUs > 0 {
-		how := "kept"
-		if i.Spread {
-			how = "rows spread inside it"
-		}
-		line("clock", "ticks every %v, %s", micros(i.QuantumUs), how)
-	}
-	for _, l := range []struct {
-		key string
-		LengthInfo
-	}{{"input tokens", i.Input}, {"output tokens", i.Output}} {
-		if l.N > 0 {
-			line(l.key, "%d in %d rows, mean %s, min %d, p50 %d, p95 %d, p99 %d, max %d", l.Tokens, l.N, figure(l.Mean),
-				*l.Min, *l.P50, *l.P95, *l.P99, *l.Max)
-		}
-	}
-	if i.BlockSize > 0 {
-		line("blocks", "%d distinct of %d tokens, infinite cache hits %s of blocks, %s of tokens", i.DistinctBlocks,
-			i.BlockSize, figure(i.BlockHit), figure(i.TokenHit))
-	}
-	line("sessions", "%d (by %s), %d with several turns, %s turns in the mean, at most %d", i.Sessions, i.SessionsFrom,
-		i.MultiTurn, figure(i.MeanTurns), i.MaxTurns)
-	for _, l := range []struct {
-		key    string
-		labels []LabelCount
-	}{{"classes", i.Classes}, {"tenants", i.Tenants}, {"models", i.Models}} {
-		if len(l.labels) > 0 {
-			line(l.key, "%s", labelList(l.labels))
-		}
-	}
-	return tw.Flush()
-}
-
 // ratio is a/b, null where that is no number.
 func ratio(a, b float64) *float64 {
 	q := a / b
@@ -332,27 +281,6 @@ func ratio(a, b float64) *float64 {
 		return nil
 	}
 	return &q
-}
-
-// labelList names the most frequent labels.
-func labelList(labels []LabelCount) string {
-	const shown = 8
-	var parts []string
-	for k, l := range labels {
-		if k == shown {
-			parts = append(parts, fmt.Sprintf("and %d more", len(labels)-k))
-			break
-		}
-		parts = append(parts, fmt.Sprintf("%s %d", l.Label, l.Rows))
-	}
-	return strings.Join(parts, ", ")
-}
-
-func figure(v *float64) string {
-	if v == nil {
-		return "–"
-	}
-	return fmt.Sprintf("%.4g", *v)
 }
 
 // micros is us as a duration, held where it overflows.

@@ -2,8 +2,8 @@
 // they share. It is not a workload model and sends nothing.
 //
 // In: Mooncake JSONL (and vLLM timed_trace, which has the same fields), Azure LLM inference CSV, BurstGPT CSV,
-// our own Parquet, and a published day of the lake. Out: rows in schedule order, Mooncake JSONL with a sidecar,
-// or Parquet.
+// our own Parquet, and a published day of the lake. Out: rows in schedule order, in memory (Trace) or row by row from
+// disk (Stream), and files of the formats of Written, JSON lines with a sidecar.
 //
 // Invariants of a Trace from this package: rows are sorted by ScheduledUs, ties in file order; Row is the
 // place in Rows; ScheduledUs counts from the trace's zero and is never negative; Parent is a place in Rows.

@@ -18,7 +18,7 @@ const maxLine = 64 << 20
 // traceKeys are the keys of a line; those with a string name the column of the trace table whose rule holds.
 var traceKeys = map[string]string{
 	"timestamp": "", "input_length": "", "output_length": "", "hash_ids": "", "turn": "", "parent": "", "stream": "", "source_row": "",
-	"copy": "", "session_id": "session", "tenant": "tenant", "class": "class", "model": "model", "status": "status",
+	"copy": "", "damaged": "", "session_id": "session", "tenant": "tenant", "class": "class", "model": "model", "status": "status",
 }
 
 // traceLines holds the strings of a timed trace, which comes in pieces, to the allow-list of the trace table.

@@ -11,7 +11,7 @@ import (
 // Each line of a timed trace is held to the rules of the trace table, also where it is compressed.
 func TestTracesAsLines(t *testing.T) {
 	const good = `{"timestamp":0,"input_length":1522,"output_length":38,"hash_ids":[6370724068078951358,2],"session_id":"s_ggzkivcphv33j",` +
-		`"turn":0,"tenant":"t_lqi3kjcip7tv5","class":"agent","model":"pelican-8b","stream":true,"status":"ok","source_row":1}` + "\n"
+		`"turn":0,"tenant":"t_lqi3kjcip7tv5","class":"agent","model":"pelican-8b","stream":true,"status":"ok","source_row":1,"damaged":true}` + "\n"
 	for name, tc := range map[string]struct{ line, column string }{
 		"clean":         {good, "-"},
 		"tenant":        {strings.Replace(good, "t_lqi3kjcip7tv5", "harbour", 1), "tenant"},

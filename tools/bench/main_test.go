@@ -9,6 +9,7 @@ import (
 const output = `goos: linux
 pkg: tailgate/trace
 BenchmarkRead-2            100   1000 ns/op   400.00 MB/s   5 B/op
+BenchmarkScan-2            100    500 ns/op   800.00 MB/s
 BenchmarkEncodingJSON-2    100  10000 ns/op    %s MB/s
 pkg: tailgate/replay/openai
 BenchmarkScanChunk-2    1000000    90.5 ns/op

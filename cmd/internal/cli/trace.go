@@ -163,11 +163,7 @@ func (a *app) writeShared(ctx context.Context, s *trace.Stream, share *shareFlag
 		}
 		s = t.Stream()
 	}
-	if err := a.writeStream(ctx, s, out, format, version.String()); err != nil {
-		return err
-	}
-	a.note("%s: %d rows", out, s.Len())
-	return nil
+	return a.writeStream(ctx, s, out, format, version.String())
 }
 
 // printJSON prints v as one indented object.

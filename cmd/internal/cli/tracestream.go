@@ -68,6 +68,7 @@ func (a *app) writeStream(ctx context.Context, s *trace.Stream, path, format, to
 	if err != nil {
 		return err
 	}
+	a.note("%s: %d rows, %s", path, s.Len(), format)
 	for _, l := range said {
 		a.note("%s: %s", path, l)
 	}
