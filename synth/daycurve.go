@@ -1,7 +1,9 @@
 package synth
 
 import (
+	"cmp"
 	"math"
+	"slices"
 
 	"tailgate/schemas"
 )
@@ -12,17 +14,36 @@ var levelsS = []int64{86_400, 21_600, 3_600, 600, 300, 60, 10, 1}
 // maxCurveBins bounds a rate curve: a year of minutes, or a fortnight of seconds.
 const maxCurveBins = 1 << 21
 
+// shared is the rate, by width, of all that a group is part of: what a group has too few arrivals to show by itself, it
+// shares with the others. nil = nothing.
+type shared map[int64][]float64
+
 // dayCurve is the rate of session starts over the profile's window, at a resolution of base seconds; nil when the
 // profile's bins are not that fine or too many.
 //
 // The counts of a bin are the rate and chance. Drawing arrivals around the counts themselves would count chance twice,
-// so every level's deviations from the level above are shrunk by √(1 − chance/seen), pooled over the window: the drawn
-// counts then vary as the profile's do, at every level. chance gives the variance-to-mean ratio that the law of the
-// gaps itself has in bins of the given mean.
-func dayCurve(c clock, rate []schemas.ProfileRate, base int64, starts bool, chance func(mean float64) float64) *curve {
+// so every level's deviations from the level above (and from what is shared) are shrunk by √(1 − chance/seen), pooled
+// over the window: the drawn counts then vary as the profile's do, at every level. chance gives the variance-to-mean
+// ratio that the law of the gaps itself has in bins of the given mean.
+func dayCurve(c clock, rate []schemas.ProfileRate, base int64, starts bool, chance func(mean float64) float64, with shared) *curve {
+	levels, rates := rateLevels(c, rate, base, starts, chance, with)
+	if levels == nil {
+		return nil
+	}
+	out := &curve{}
+	last := levels[len(levels)-1]
+	for i, r := range rates[len(rates)-1] {
+		from := c.origin + float64(i)*float64(last.width)
+		out.add(max(from, 0), min(from+float64(last.width), c.length), r, r)
+	}
+	return out
+}
+
+// rateLevels gives the rates of all levels down to base, the widest first.
+func rateLevels(c clock, rate []schemas.ProfileRate, base int64, starts bool, chance func(mean float64) float64, with shared) ([]level, [][]float64) {
 	fine := binCounts(c, rate, base, starts)
 	if fine == nil {
-		return nil
+		return nil, nil
 	}
 	levels := []level{*fine}
 	for k := len(levelsS) - 1; k >= 0; k-- {
@@ -30,23 +51,18 @@ func dayCurve(c clock, rate []schemas.ProfileRate, base int64, starts bool, chan
 			levels = append([]level{levels[0].wider(c, w)}, levels...)
 		}
 	}
-	rates := []float64{levels[0].sum() / c.length}
-	parent := func(int) int { return 0 }
-	raw := rates
+	above, raw := []float64{levels[0].sum() / c.length}, []float64{levels[0].sum() / c.length}
+	out := make([][]float64, len(levels))
 	for k, l := range levels {
+		parent := func(int) int { return 0 }
 		if k > 0 {
 			ratio := int(levels[k-1].width / l.width)
 			parent = func(i int) int { return i / ratio }
 		}
-		rates, raw = l.shrunk(rates, raw, parent, chance), l.rates()
+		above, raw = l.shrunk(above, raw, parent, chance, with[l.width]), l.rates()
+		out[k] = above
 	}
-	out := &curve{}
-	last := levels[len(levels)-1]
-	for i, r := range rates {
-		from := c.origin + float64(i)*float64(last.width)
-		out.add(max(from, 0), min(from+float64(last.width), c.length), r, r)
-	}
-	return out
+	return levels, out
 }
 
 // level is the counts of bins of one width.
@@ -129,9 +145,10 @@ func (l *level) rates() []float64 {
 	return out
 }
 
-// shrunk gives the rates of the bins: those of the level above, times the shrunk deviations of this one. raw are the
-// rates above before shrinking.
-func (l *level) shrunk(above, raw []float64, parent func(i int) int, chance func(float64) float64) []float64 {
+// shrunk gives the rates of the bins: those of the level above, moved as the shared rates move, times the shrunk
+// deviations of this level. raw are the rates above before shrinking.
+func (l *level) shrunk(above, raw []float64, parent func(i int) int, chance func(float64) float64, with []float64) []float64 {
+	moves := l.moves(len(raw), parent, with)
 	seen, expected, freedom := 0.0, 0.0, 0.0
 	weight := make([]float64, len(raw)) // Σ exposure of a parent's bins, for the degree of freedom its mean takes
 	for i, e := range l.expose {
@@ -140,7 +157,7 @@ func (l *level) shrunk(above, raw []float64, parent func(i int) int, chance func
 	for i, n := range l.n {
 		p := parent(i)
 		if e := l.expose[i]; e > 0 && raw[p] > 0 {
-			mean := raw[p] * e
+			mean := raw[p] * moves[i] * e
 			seen += (n - mean) * (n - mean)
 			expected += chance(mean) * mean * (1 - e/weight[p])
 			freedom += 1 - e/weight[p]
@@ -154,10 +171,63 @@ func (l *level) shrunk(above, raw []float64, parent func(i int) int, chance func
 	for i, n := range l.n {
 		p := parent(i)
 		if e := l.expose[i]; e > 0 && raw[p] > 0 {
-			out[i] = above[p] * (1 + keep*(n/(e*raw[p])-1))
+			out[i] = above[p] * (moves[i] + keep*(n/(e*raw[p])-moves[i]))
 		}
 	}
 	return out
+}
+
+// moves is the shared rate of each bin over that of its parent; 1 where nothing is shared.
+func (l *level) moves(parents int, parent func(i int) int, with []float64) []float64 {
+	out := make([]float64, len(l.n))
+	sum, time := make([]float64, parents), make([]float64, parents)
+	for i, e := range l.expose {
+		if out[i] = 1; len(with) == len(l.n) {
+			out[i] = with[i]
+		}
+		sum[parent(i)] += out[i] * e
+		time[parent(i)] += e
+	}
+	for i := range out {
+		if p := parent(i); sum[p] > 0 {
+			out[i] *= time[p] / sum[p]
+		} else {
+			out[i] = 1
+		}
+	}
+	return out
+}
+
+// sharedBaseS is the finest width at which groups share their rate.
+const sharedBaseS = 60
+
+// share gives every group the rate that it shares with the smaller ones: that of all requests, less what the larger
+// groups have shown to be their own. So the groups' rates add up to the rate of all.
+func (m *model) share(total *groupTables) {
+	base := max(sharedBaseS, total.width()/1_000_000)
+	starts := total.multiTurn()
+	levels, rates := rateLevels(m.clock, total.rate, base, starts, poissonChance, nil)
+	if levels == nil || len(m.groups) < 2 {
+		return
+	}
+	rest := shared{}
+	for k, l := range levels {
+		rest[l.width] = rates[k]
+	}
+	order := slices.Clone(m.groups)
+	slices.SortStableFunc(order, func(a, b *groupModel) int { return cmp.Compare(b.tables.requests(), a.tables.requests()) })
+	for _, g := range order {
+		g.shared = shared{}
+		for w, r := range rest {
+			g.shared[w] = slices.Clone(r)
+		}
+		own, ownRates := rateLevels(m.clock, g.tables.rate, base, starts, poissonChance, g.shared)
+		for k, l := range own {
+			for i, r := range ownRates[k] {
+				rest[l.width][i] = max(rest[l.width][i]-r, 1e-9)
+			}
+		}
+	}
 }
 
 // beyondChance is by how many standard deviations of chance a level must vary before any of it is kept.

@@ -11,7 +11,7 @@ import (
 // A profile tells the inputs of all turns, not of first turns. Those are found by Richardson–Lucy deconvolution: the
 // first turns from which sessions of the profile's turns and growth have the profile's inputs.
 const (
-	firstRounds  = 80
+	firstRounds  = 50
 	firstSamples = 600 // of the next turn, per bin
 	firstTail    = 1e-4
 )
@@ -86,9 +86,10 @@ func (m *sessionModel) fitFirstTurns(l *lengthModel, prefix *prefixModel, hits f
 }
 
 const (
-	hitsNear    = 0.003
-	steepest    = 4.0 // of the logit of a longer session over the log of the first prompt
-	searchSteps = 9
+	hitsNear     = 0.003
+	steepest     = 4.0 // of the logit of a longer session over the log of the first prompt
+	middleOctave = 7.0 // of the bins: 1,024 tokens
+	searchSteps  = 9
 )
 
 // search finds the steepness that reaches the hits, or the end of its range.
@@ -120,11 +121,15 @@ func (f *firstTurns) search(hits float64) {
 func (f *firstTurns) try(steep float64) float64 {
 	f.first = append([]float64(nil), f.all...)
 	f.multi = make([]float64, len(f.all))
+	odds := make([]float64, len(f.all))
+	for i := range odds { // eight bins to the octave, about 0 in the middle of the lengths
+		odds[i] = math.Exp(steep * math.Ln2 * (float64(i)/8 - middleOctave))
+	}
 	for range firstRounds {
-		f.logistic(steep)
+		f.logistic(odds)
 		f.deconvolve()
 	}
-	f.logistic(steep)
+	f.logistic(odds)
 	for _, p := range f.l.all.in {
 		for i := range p.subs {
 			u := &p.subs[i]
@@ -140,18 +145,22 @@ func (f *firstTurns) try(steep float64) float64 {
 }
 
 // logistic sets the share of longer sessions by first prompt: a logistic curve over its logarithm, with the right
-// share in all.
-func (f *firstTurns) logistic(steep float64) {
+// share in all. odds are e to the steepness times that logarithm.
+func (f *firstTurns) logistic(odds []float64) {
 	want := 0.0
 	if len(f.survival) > 1 {
 		want = f.survival[1]
 	}
-	lo, hi := -60.0, 60.0
-	for range 60 {
+	lo, hi := -logitRange, logitRange
+	for range logitSteps {
 		mid, sum := (lo+hi)/2, 0.0
-		for i := range f.multi {
-			f.multi[i] = 1 / (1 + math.Exp(-mid-steep*math.Log(float64(i+1)/16)*math.Ln2*2))
-			sum += f.first[i] * f.multi[i]
+		level := math.Exp(mid)
+		for i, p := range f.first {
+			if p > 0 {
+				x := level * odds[i]
+				f.multi[i] = x / (1 + x)
+				sum += p * f.multi[i]
+			}
 		}
 		if sum < want {
 			lo = mid
@@ -160,6 +169,11 @@ func (f *firstTurns) logistic(steep float64) {
 		}
 	}
 }
+
+const (
+	logitRange = 60.0
+	logitSteps = 36 // to 2e-9
+)
 
 const trialSessions = 4_000
 

@@ -96,25 +96,41 @@ func (e *events) sink() {
 // Generate makes the trace of FromProfile row by row, in schedule order, and hands each row to emit, which may keep
 // the row's lists but not the row. Memory is that of the sessions under way.
 func Generate(ctx context.Context, p *profile.Profile, o ModelOptions, emit func(*schemas.TraceRow) error) (trace.Meta, []string, error) {
-	if err := o.Validate(); err != nil {
+	m, err := prepare(ctx, p, o)
+	if err != nil {
 		return trace.Meta{}, nil, err
 	}
-	m, err := newModel(p, &o)
-	if err != nil {
-		return trace.Meta{}, nil, fmt.Errorf("synthesizing: %w", err)
+	meta, err := m.run(ctx, emit)
+	return meta, m.notes, err
+}
+
+// prepare settles everything that does not depend on time.
+func prepare(ctx context.Context, p *profile.Profile, o ModelOptions) (*model, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
 	}
+	m, err := newModel(ctx, p, &o)
+	if err != nil {
+		return nil, fmt.Errorf("synthesizing: %w", err)
+	}
+	return m, nil
+}
+
+// run draws the traffic once; a model can be run several times, also at once.
+func (m *model) run(ctx context.Context, emit func(*schemas.TraceRow) error) (trace.Meta, error) {
+	m = m.fresh()
 	s, err := m.schedule()
 	if err != nil {
-		return trace.Meta{}, nil, fmt.Errorf("synthesizing: %w", err)
+		return trace.Meta{}, fmt.Errorf("synthesizing: %w", err)
 	}
 	g := &generator{m: m, s: s, emit: emit, draws: map[*groupModel]*rand.Rand{}, named: m.block > 0}
 	for _, x := range m.groups {
 		g.named = g.named || x.sessions.turns.tail(1) > 0
 	}
 	if err := g.run(ctx); err != nil {
-		return trace.Meta{}, nil, fmt.Errorf("synthesizing: %w", err)
+		return trace.Meta{}, fmt.Errorf("synthesizing: %w", err)
 	}
-	return g.meta(), m.notes, nil
+	return g.meta(), nil
 }
 
 // generator runs the schedule.

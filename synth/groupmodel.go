@@ -1,12 +1,16 @@
 package synth
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
+
+	"golang.org/x/sync/errgroup"
 
 	"tailgate/internal/fault"
 	"tailgate/internal/rng"
@@ -24,6 +28,9 @@ type groupModel struct {
 	own           *sessionModel // as the profile has them, whatever the options say
 	prefix        *prefixModel
 	turns         float64 // mean turns of a session as it is drawn
+	plan          plan    // of profile arrivals
+	curve         *curve  // of session starts over the profile's window
+	shared        shared  // of the rate, with other groups
 	inputs        LengthSpec
 	seed          uint64
 }
@@ -44,7 +51,7 @@ func (m *model) note(format string, args ...any) {
 	m.notes = append(m.notes, fmt.Sprintf(format, args...))
 }
 
-func newModel(p *profile.Profile, o *ModelOptions) (*model, error) {
+func newModel(ctx context.Context, p *profile.Profile, o *ModelOptions) (*model, error) {
 	m := &model{o: o, p: p, blocks: &blockIDs{roots: map[rootKey][]int64{}}}
 	if p == nil {
 		return m, m.fromOptions()
@@ -67,10 +74,44 @@ func newModel(p *profile.Profile, o *ModelOptions) (*model, error) {
 		return nil, fault.Mark(errors.New("the profile is of one instant"), fault.Usage, "")
 	}
 	m.wantBlocks()
-	if err := m.fromGroups(groups, total); err != nil {
+	if err := m.fromGroups(ctx, groups, total); err != nil {
 		return nil, err
 	}
-	return m, m.mix()
+	if err := m.mix(); err != nil {
+		return nil, err
+	}
+	if m.kind() == ArrivalsProfile {
+		if total != nil {
+			m.share(total)
+		}
+		return m, m.choosePlans(ctx)
+	}
+	return m, nil
+}
+
+// kind is the kind of arrivals.
+func (m *model) kind() string {
+	switch {
+	case m.o.Arrivals != "":
+		return m.o.Arrivals
+	case m.p != nil:
+		return ArrivalsProfile
+	}
+	return Poisson
+}
+
+// fresh is the model for another run: what a run changes is its own.
+func (m *model) fresh() *model {
+	out := *m
+	out.blocks = &blockIDs{roots: map[rootKey][]int64{}}
+	out.groups = make([]*groupModel, len(m.groups))
+	for i, g := range m.groups {
+		group, prefix, lengths := *g, *g.prefix, *g.lengths
+		prefix.blocks, lengths.pickers = out.blocks, pickerCache{}
+		group.prefix, group.lengths = &prefix, &lengths
+		out.groups[i] = &group
+	}
+	return &out
 }
 
 // wantBlocks settles the block size.
@@ -88,42 +129,34 @@ func (m *model) wantBlocks() {
 
 const defaultBlock = 512
 
-func (m *model) fromGroups(groups []*groupTables, total *groupTables) error {
-	var missing []string
+func (m *model) fromGroups(ctx context.Context, groups []*groupTables, total *groupTables) error {
+	models, lost := make([]*groupModel, len(groups)), make([][]string, len(groups))
 	independent := 0 // groups
-	for _, g := range groups {
-		gm := &groupModel{number: len(m.groups), tables: g, tenant: label(g.tenant), class: label(g.class), inputs: m.o.Input, seed: rng.Hash(m.o.Seed, uint64(len(m.groups)))}
+	for i, g := range groups {
+		gm := &groupModel{number: i, tables: g, tenant: label(g.tenant), class: label(g.class), inputs: m.o.Input, seed: rng.Hash(m.o.Seed, uint64(i))}
 		gm.rate = float64(g.requests()) / m.clock.length
-		gm.lengths = newLengthModel(m.clock, g)
-		if gm.lengths == nil && total != nil {
-			gm.lengths = newLengthModel(m.clock, total)
-		}
-		if gm.lengths == nil && m.o.Input != nil && m.o.Output != nil {
-			gm.lengths = specModel(m.o.Input, m.o.Output)
-		}
-		if gm.lengths == nil {
+		if gm.lengths = m.lengthsOf(g, total); gm.lengths == nil {
 			return fault.Mark(fmt.Errorf("the profile tells no lengths of %s", gm), fault.Usage, "give --input-lengths and --output-lengths")
 		}
 		gm.sessions, gm.own = newSessionModel(g, m.o), newSessionModel(g, &ModelOptions{})
 		if lack := gm.sessions.needs(); lack != "" {
 			return fault.Mark(fmt.Errorf("sessions of several turns need %s, which the profile does not tell of %s", lack, gm), fault.Usage, "give --turns, --think-time and --growth together")
 		}
-		if gm.lengths.flat = m.shaped(); len(g.joint) == 0 {
-			independent++
-		}
-		gm.lengths.drift = newDrift(gm.lengths, g.rate, gm.sessions.turns.tail(1) > 0)
+		gm.lengths.flat = m.shaped()
 		gm.prefix = newPrefixModel(gm.number, g, m.block, m.o, m.blocks)
 		m.rescaleRoots(gm)
-		gm.sessions.fitFirstTurns(gm.lengths, gm.prefix, m.wantedHits(g), gm.seed)
-		lost, ok := gm.lengths.restrict(m.o.Input, m.o.Output)
-		for _, l := range lost {
-			missing = append(missing, fmt.Sprintf("%s has no requests of %s", gm, l))
+		independent += int(b2i(len(g.joint) == 0))
+		models[i] = gm
+	}
+	if err := overGroups(ctx, models, func(i int, gm *groupModel) { lost[i] = m.fit(gm) }); err != nil {
+		return err
+	}
+	var missing []string
+	for i, gm := range models {
+		missing = append(missing, lost[i]...)
+		if gm.turns > 0 {
+			m.groups = append(m.groups, gm)
 		}
-		if !ok {
-			continue
-		}
-		gm.turns = gm.meanTurns()
-		m.groups = append(m.groups, gm)
 	}
 	if len(missing) > 5 {
 		missing = append(missing[:5], fmt.Sprintf("and %d more", len(missing)-5))
@@ -133,9 +166,52 @@ func (m *model) fromGroups(groups []*groupTables, total *groupTables) error {
 	}
 	m.notes = append(m.notes, missing...)
 	if independent > 0 {
-		m.note("inputs and outputs of %d of %d groups are independent of each other: the profile does not tell how they depend", independent, len(m.groups))
+		m.note("inputs and outputs of %d of %d groups are independent of each other: the profile does not tell how they depend", independent, len(models))
 	}
 	return nil
+}
+
+// lengthsOf are the lengths of a group, or of all where it tells none, or those of the options; nil for none.
+func (m *model) lengthsOf(g, total *groupTables) *lengthModel {
+	l := newLengthModel(m.clock, g)
+	if l == nil && total != nil {
+		l = newLengthModel(m.clock, total)
+	}
+	if l == nil && m.o.Input != nil && m.o.Output != nil {
+		l = specModel(m.o.Input, m.o.Output)
+	}
+	return l
+}
+
+// fit settles what takes time. It returns the wanted lengths that the group has no requests of; a group without any
+// keeps 0 turns.
+func (m *model) fit(g *groupModel) (lost []string) {
+	g.lengths.drift = newDrift(g.lengths, g.tables.rate, g.sessions.turns.tail(1) > 0)
+	g.sessions.fitFirstTurns(g.lengths, g.prefix, m.wantedHits(g.tables), g.seed)
+	missing, ok := g.lengths.restrict(m.o.Input, m.o.Output)
+	if ok {
+		g.turns = g.meanTurns()
+	}
+	for _, l := range missing {
+		lost = append(lost, fmt.Sprintf("%s has no requests of %s", g, l))
+	}
+	return lost
+}
+
+// overGroups does the work of every group, on all cores: none needs another's.
+func overGroups(ctx context.Context, groups []*groupModel, work func(i int, g *groupModel)) error {
+	all, ctx := errgroup.WithContext(ctx)
+	all.SetLimit(runtime.GOMAXPROCS(0))
+	for i, g := range groups {
+		all.Go(func() error {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			work(i, g)
+			return nil
+		})
+	}
+	return all.Wait()
 }
 
 // shaped tells that the rate does not follow the profile's window: then lengths do not either, and are those of the

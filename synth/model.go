@@ -137,9 +137,13 @@ type Drawn struct {
 
 // StreamProfile is FromProfile for traffic that need not fit into memory: it draws once to know how much there is.
 func StreamProfile(ctx context.Context, p *profile.Profile, o ModelOptions) (*Drawn, error) {
+	m, err := prepare(ctx, p, o)
+	if err != nil {
+		return nil, err
+	}
 	d := &Drawn{}
 	var rows, first, last int64
-	meta, notes, err := Generate(ctx, p, o, func(r *schemas.TraceRow) error {
+	meta, err := m.run(ctx, func(r *schemas.TraceRow) error {
 		if rows == 0 {
 			first = r.ScheduledUs
 		}
@@ -152,9 +156,9 @@ func StreamProfile(ctx context.Context, p *profile.Profile, o ModelOptions) (*Dr
 		return nil, err
 	}
 	d.Stream = trace.NewStream(meta, rows, first, last, func(ctx context.Context, visit func(*schemas.TraceRow) error) error {
-		_, _, err := Generate(ctx, p, o, visit)
+		_, err := m.run(ctx, visit)
 		return err
 	})
-	d.Notes = notes
+	d.Notes = m.notes
 	return d, nil
 }

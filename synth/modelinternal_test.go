@@ -88,7 +88,7 @@ func TestRateCurveHasTheVarianceOfTheRate(t *testing.T) {
 			}
 			rate = append(rate, schemas.ProfileRate{BinUs: 60_000_000, BinStartUs: int64(i) * 60_000_000, Requests: n})
 		}
-		curve := dayCurve(c, rate, 60, false, poissonChance)
+		curve := dayCurve(c, rate, 60, false, poissonChance, nil)
 		drawn := make([]float64, minutes)
 		at := cursor{c: curve}
 		for i := range drawn {

@@ -186,3 +186,23 @@ func TestCountVarianceBetweenMinutesIsKept(t *testing.T) {
 		}
 	}
 }
+
+// TestTenantsRiseAndFallTogether: each of forty tenants has too few requests to show the waves that all of them ride;
+// the total shows them, and keeps them.
+func TestTenantsRiseAndFallTogether(t *testing.T) {
+	src := drifting(6)
+	r := rng.New(1, "tenants")
+	for i := range src.Rows {
+		src.Rows[i].Tenant = ptr(fmt.Sprintf("t_%d", r.IntN(40)))
+	}
+	p := profileOf(t, src)
+	back := profileOf(t, fromProfile(t, p, synth.ModelOptions{Seed: 3}))
+	for i, d := range p.Dispersion {
+		if d.Tenant != profile.All || d.ScaleUs < 10_000_000 || d.IDC == nil {
+			continue
+		}
+		if got := *back.Dispersion[i].IDC; math.Abs(got / *d.IDC - 1) > .15 {
+			t.Errorf("IDC of all at %d s is %.2f, want %.2f", d.ScaleUs/1_000_000, got, *d.IDC)
+		}
+	}
+}

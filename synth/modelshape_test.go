@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -428,6 +429,22 @@ func TestEqualSeedsGiveEqualTraces(t *testing.T) {
 		a := text(o)
 		if a != text(o) {
 			t.Fatalf("%s: two traces of one seed differ", name)
+		}
+		d, err := synth.StreamProfile(context.Background(), p, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := runtime.GOMAXPROCS(1)
+		one := text(o)
+		runtime.GOMAXPROCS(before)
+		if a != one {
+			t.Errorf("%s: one thread gives another trace", name)
+		}
+		for range 2 {
+			var b bytes.Buffer
+			if err := d.Write(context.Background(), &b, trace.FormatMooncake); err != nil || b.String() != a {
+				t.Errorf("%s: row by row it is another trace (%v)", name, err)
+			}
 		}
 		o.Seed = 10
 		if a == text(o) {

@@ -1,9 +1,12 @@
 package synth
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"math"
 	"slices"
+	"sort"
 	"strconv"
 
 	"gonum.org/v1/gonum/mathext"
@@ -47,31 +50,17 @@ func (m *model) fittedPlan(g *groupModel, clock string, base int64) (plan, bool)
 	if windows == nil {
 		return plan{}, false
 	}
-	slices.SortStableFunc(windows, func(a, b lawWindow) int {
-		switch {
-		case a.from < b.from:
-			return -1
-		case a.from > b.from:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(windows, func(a, b lawWindow) int { return cmp.Compare(a.from, b.from) })
 	cvs := make([]float64, len(windows))
 	for i, w := range windows {
 		cvs[i] = w.law.cv2
 	}
 	slices.Sort(cvs)
 	p := plan{base: base, dist: mostOf(dists), chance: renewalChance(cvs[len(cvs)/2])}
-	at := 0
 	p.law = func(t float64) gapLaw {
-		if t < windows[at].from {
-			at = 0 // the window began again
-		}
-		for at+1 < len(windows) && t >= windows[at+1].from {
-			at++
-		}
-		if w := windows[at]; t < w.to || len(windows) == 1 {
-			return w.law
+		at := sort.Search(len(windows), func(i int) bool { return windows[i].from > t }) - 1
+		if len(windows) == 1 || at >= 0 && t < windows[at].to {
+			return windows[max(at, 0)].law
 		}
 		return exponentialGaps
 	}
@@ -164,45 +153,52 @@ const (
 	leastError = 0.03 // of a logarithm: nearer than this is no merit
 )
 
+// choosePlans chooses for every group.
+func (m *model) choosePlans(ctx context.Context) error {
+	scores := make([]float64, len(m.groups))
+	err := overGroups(ctx, m.groups, func(i int, g *groupModel) { g.plan, g.curve, scores[i] = m.chosen(g) })
+	for i, g := range m.groups[:min(len(m.groups), 10)] {
+		if !math.IsInf(scores[i], 1) {
+			m.note("arrivals of %s: %s (distance %.2g; 1 = as near as two samples)", g, g.plan, scores[i])
+		}
+	}
+	return err
+}
+
 // chosen draws from every candidate and takes the one whose arrivals come nearest to the profile's: the index of
-// dispersion at every scale, the coefficient of variation and the quantiles of the gaps.
-func (m *model) chosen(g *groupModel) (plan, *curve) {
-	var best plan
-	var bestCurve *curve
-	score := math.Inf(1)
+// dispersion at every scale, the coefficient of variation, the quantiles and the shape of the gaps. The score is
+// infinite where there was nothing to choose by.
+func (m *model) chosen(g *groupModel) (best plan, c *curve, score float64) {
+	score = math.Inf(1)
 	candidates := m.candidates(g)
 	told := len(candidates)
 	for i := 0; i < len(candidates); i++ {
 		p := candidates[i]
-		c := dayCurve(m.clock, g.tables.rate, p.base, g.tables.multiTurn(), p.chance)
-		if c == nil || !(c.total() > 0) {
-			continue
-		}
-		if bestCurve == nil {
-			best, bestCurve = p, c
-			if len(candidates) == 1 || !g.tables.judged() {
-				return best, bestCurve
+		day := dayCurve(m.clock, g.tables.rate, p.base, g.tables.multiTurn(), p.chance, g.shared)
+		if day != nil && day.total() > 0 {
+			if c == nil {
+				best, c = p, day
+				if len(candidates) == 1 || !g.tables.judged() {
+					return best, c, score
+				}
 			}
-		}
-		if s := m.score(g, p, c); s < planBetter*score {
-			best, bestCurve, score = p, c, s
-		}
-		if score <= planNear {
-			break
+			if s := m.score(g, p, day); s < planBetter*score {
+				best, c, score = p, day, s
+			}
+			if score <= planNear {
+				break
+			}
 		}
 		if i == told-1 {
 			candidates = append(candidates, m.searched(g)...)
 		}
 	}
-	if bestCurve == nil { // bins too many or too wide: a flat rate
-		bestCurve = &curve{}
-		bestCurve.add(0, m.clock.length, g.rate, g.rate)
-		return poissonPlan(1), bestCurve
+	if c == nil { // bins too many or too wide: a flat rate
+		c = &curve{}
+		c.add(0, m.clock.length, g.rate, g.rate)
+		best = poissonPlan(1)
 	}
-	if len(m.groups) <= 10 {
-		m.note("arrivals of %s: %s (distance %.2g; 1 = as near as two samples)", g, best, score)
-	}
-	return best, bestCurve
+	return best, c, score
 }
 
 // judged tells that the profile has figures of the arrivals to compare with.

@@ -64,17 +64,12 @@ func (m *model) schedule() (*schedule, error) {
 	if m.o.From > 0 && (m.p == nil || m.shaped() || m.o.From.Seconds() >= m.clock.length) {
 		return nil, fault.Mark(fmt.Errorf("a begin at %v needs %s arrivals of a profile that is longer than that", m.o.From, ArrivalsProfile), fault.Usage, "")
 	}
-	kind := m.o.Arrivals
-	switch {
-	case kind == "" && m.p != nil:
-		kind = ArrivalsProfile
-	case kind == "":
-		kind = Poisson
+	if kind := m.kind(); kind != ArrivalsProfile {
+		m.plainSources(s, kind, rate, total)
+		return s, nil
 	}
-	if kind == ArrivalsProfile {
-		return s, m.profileSources(s, rate, total)
-	}
-	return s, m.plainSources(s, kind, rate, total)
+	m.profileSources(s, rate, total)
+	return s, nil
 }
 
 func orOne(x float64) float64 {
@@ -113,7 +108,7 @@ func (m *model) wanted(s *schedule, rate, from float64) *curve {
 }
 
 // plainSources is one process for all groups, which are chosen by their share of the requests.
-func (m *model) plainSources(s *schedule, kind string, rate, total float64) error {
+func (m *model) plainSources(s *schedule, kind string, rate, total float64) {
 	law := exponentialGaps
 	switch kind {
 	case Constant:
@@ -138,7 +133,6 @@ func (m *model) plainSources(s *schedule, kind string, rate, total float64) erro
 		p := newProcess(extra, always(law), rng.New(m.o.Seed, "synth", "burst", strconv.Itoa(i)))
 		s.sources = append(s.sources, &source{next: p.next, choose: byRequest, stream: newStream(m.o.Seed, "burst groups", strconv.Itoa(i)), single: true})
 	}
-	return nil
 }
 
 // leadIn is how long before the window sessions must start so that the window sees later turns from its begin on.
@@ -159,19 +153,17 @@ const (
 )
 
 // profileSources is one process per group, by the group's own law and rate curve.
-func (m *model) profileSources(s *schedule, rate, total float64) error {
+func (m *model) profileSources(s *schedule, rate, total float64) {
 	length := s.length
 	if math.IsInf(length, 1) {
 		length = m.clock.length * math.Ceil(float64(m.o.Requests)/(rate*m.clock.length)*2+1)
 	}
 	s.dated = !m.shaped() && m.clock.dated
-	curves, plans := make([]*curve, len(m.groups)), make([]plan, len(m.groups))
+	curves := make([]*curve, len(m.groups))
 	expected := 0.0
 	for i, g := range m.groups {
-		var c *curve
-		plans[i], c = m.chosen(g)
 		// The curve is that of the profile; the drawn sessions bring its requests.
-		curves[i] = c.scaled(g.rate * m.clock.length / (c.total() * g.turns))
+		curves[i] = g.curve.scaled(g.rate * m.clock.length / (g.curve.total() * g.turns))
 		expected += m.window(curves[i], 0, length).total() * g.turns
 	}
 	scale := orOne(m.o.Scale)
@@ -181,8 +173,8 @@ func (m *model) profileSources(s *schedule, rate, total float64) error {
 	for i, g := range m.groups {
 		if m.shaped() {
 			share := g.rate / total
-			m.addSource(s, g, m.wanted(s, rate, -g.leadIn()).scaled(share/g.turns), plans[i])
-			m.addBursts(s, g, m.wanted(s, rate, 0).scaled(share), plans[i])
+			m.addSource(s, g, m.wanted(s, rate, -g.leadIn()).scaled(share/g.turns))
+			m.addBursts(s, g, m.wanted(s, rate, 0).scaled(share))
 			continue
 		}
 		whole := g.sessions.turns.tail(1) > 0 && g.inputs == nil && length >= m.clock.length && m.clock.from == 0
@@ -191,13 +183,12 @@ func (m *model) profileSources(s *schedule, rate, total float64) error {
 			lead = g.leadIn()
 		}
 		starts := m.window(curves[i], -lead, length).scaled(scale)
-		src := m.addSource(s, g, starts, plans[i])
+		src := m.addSource(s, g, starts)
 		if whole {
 			src.arrange(g, length, m.requestCurve(g, scale*g.rate*m.clock.length/float64(g.tables.requests()), length/m.clock.length))
 		}
-		m.addBursts(s, g, starts.within(0, length).scaled(g.turns), plans[i])
+		m.addBursts(s, g, starts.within(0, length).scaled(g.turns))
 	}
-	return nil
 }
 
 // window is a curve of the profile's window in [from, to) of the trace; the window repeats.
@@ -205,18 +196,18 @@ func (m *model) window(c *curve, from, to float64) *curve {
 	return c.tiled(m.clock.length, m.clock.from+from, m.clock.from+to).shifted(-m.clock.from)
 }
 
-func (m *model) addSource(s *schedule, g *groupModel, c *curve, pl plan) *source {
-	law := func(t float64) gapLaw { return pl.law(m.clock.fold(t)) }
+func (m *model) addSource(s *schedule, g *groupModel, c *curve) *source {
+	law := func(t float64) gapLaw { return g.plan.law(m.clock.fold(t)) }
 	p := newProcess(c, law, rng.New(m.o.Seed, "synth", "arrival", g.tables.tenant, g.tables.class))
 	src := &source{next: p.next, group: g}
 	s.sources = append(s.sources, src)
 	return src
 }
 
-func (m *model) addBursts(s *schedule, g *groupModel, requests *curve, pl plan) {
+func (m *model) addBursts(s *schedule, g *groupModel, requests *curve) {
 	for i, b := range m.o.Bursts {
 		extra := requests.within(b.At.Seconds(), b.At.Seconds()+b.For.Seconds()).scaled(b.X - 1)
-		law := func(t float64) gapLaw { return pl.law(m.clock.fold(t)) }
+		law := func(t float64) gapLaw { return g.plan.law(m.clock.fold(t)) }
 		p := newProcess(extra, law, rng.New(m.o.Seed, "synth", "burst", strconv.Itoa(i), g.tables.tenant, g.tables.class))
 		s.sources = append(s.sources, &source{next: p.next, group: g, single: true})
 	}

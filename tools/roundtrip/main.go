@@ -61,7 +61,7 @@ func measure(ctx context.Context, w io.Writer, path string, seeds int) error {
 		}
 		notes = res.Notes[0]
 	}
-	fmt.Fprintf(w, "**%s** (%s)\n\n| figure | trace | drawn, median | range |\n|---|---|---|---|\n", filepath.Base(path), notes)
+	fmt.Fprintf(w, "**%s**: %s\n\n| figure | trace | drawn, median | range |\n|---|---|---|---|\n", filepath.Base(path), notes)
 	for _, f := range figures(p) {
 		want := f.of(p)
 		if want == nil {
@@ -77,7 +77,8 @@ func measure(ctx context.Context, w io.Writer, path string, seeds int) error {
 			continue
 		}
 		slices.Sort(got)
-		fmt.Fprintf(w, "| %s | %.4g | %.4g | %.4g – %.4g |\n", f.name, *want, (got[(len(got)-1)/2]+got[len(got)/2])/2, got[0], got[len(got)-1])
+		median := (got[(len(got)-1)/2] + got[len(got)/2]) / 2
+		fmt.Fprintf(w, "| %s | %s | %s | %s – %s |\n", f.name, short(*want), short(median), short(got[0]), short(got[len(got)-1]))
 	}
 	fmt.Fprintln(w)
 	return nil
@@ -127,6 +128,14 @@ func figures(p *profile.Profile) []figure {
 		out = append(out, figure{fmt.Sprintf("blocks hit, LRU of %d", c), hit(c)})
 	}
 	return out
+}
+
+// short has four digits, and no exponent.
+func short(x float64) string {
+	if math.Abs(x) >= 1000 {
+		return fmt.Sprintf("%.0f", x)
+	}
+	return fmt.Sprintf("%.4g", x)
 }
 
 func num(x float64) *float64 { return &x }
