@@ -116,3 +116,21 @@ func TestParseSample(t *testing.T) {
 		}
 	}
 }
+
+func FuzzParseSample(f *testing.F) {
+	for _, s := range []string{"500", "10%", "0", "1e3%", "-5", "%", "1_0"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		got, err := synth.ParseSample(s)
+		if err != nil {
+			if fault.Of(err) != fault.Usage {
+				t.Errorf("kind %v", fault.Of(err))
+			}
+			return
+		}
+		if sessions, share := got.Sessions > 0, got.Share > 0 && got.Share <= 1; sessions == share {
+			t.Errorf("ParseSample(%q) = %+v", s, got)
+		}
+	})
+}

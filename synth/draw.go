@@ -34,6 +34,7 @@ type selector struct {
 	scale  float64
 	seed   uint64
 	strata []stratum
+	many   int // manyRows, less in tests
 	want   int // rows that the selected sessions must have together
 	score  *scorer
 	bySize map[int][]int32 // sessions by their number of rows
@@ -42,7 +43,7 @@ type selector struct {
 
 func newSelector(f *facts, scale float64, seed uint64, strata []stratum, score *scorer) *selector {
 	n := len(f.at)
-	s := &selector{facts: f, scale: scale, seed: seed, strata: strata, score: score, bySize: map[int][]int32{},
+	s := &selector{facts: f, scale: scale, seed: seed, strata: strata, score: score, many: manyRows, bySize: map[int][]int32{},
 		want: int(math.Round(scale*float64(n))) - int(math.Floor(scale))*n}
 	for j := range int32(f.sessions()) {
 		s.bySize[f.size(j)] = append(s.bySize[f.size(j)], j)
@@ -51,29 +52,41 @@ func newSelector(f *facts, scale float64, seed uint64, strata []stratum, score *
 	return s
 }
 
-// best draws 32 selections, takes the one with the least cost (of equal ones, the first) and refines it.
+// manyRows is from how many rows on a draw may be good enough: chance evens out there, mostly in the first.
+const manyRows = 1_000_000
+
+// enough tells that a selection of a large trace needs no better one: all it uses of the limits, taken together, is
+// a seventh of one.
+func (s *selector) enough(cost float64) bool { return len(s.at) >= s.many && cost < .02 }
+
+// best draws 32 selections, takes the one with the least cost (of equal ones, the first) and refines it. Of a large
+// trace it takes the first that is good enough.
 func (s *selector) best(ctx context.Context, threads int) (selection, error) {
 	if s.scale == math.Floor(s.scale) {
 		return make(selection, s.sessions()), nil
 	}
-	cost := make([]float64, draws)
-	g, stop := errgroup.WithContext(ctx)
-	threads = min(threads, draws)
-	for w := range threads {
-		g.Go(func() error {
-			sel := make(selection, s.sessions())
-			for d := w; d < draws; d += threads {
-				if err := stop.Err(); err != nil {
-					return err
+	var cost []float64
+	sels := make([]selection, min(threads, draws))
+	for len(cost) < draws && !slices.ContainsFunc(cost, s.enough) {
+		round := make([]float64, min(len(sels), draws-len(cost)))
+		g, stop := errgroup.WithContext(ctx)
+		for w := range round {
+			g.Go(func() error {
+				if sels[w] == nil {
+					sels[w] = make(selection, s.sessions())
 				}
-				s.draw(sel, uint64(d))
-				cost[d] = s.score.cost(sel)
-			}
-			return nil
-		})
+				s.draw(sels[w], uint64(len(cost)+w))
+				round[w] = s.score.cost(sels[w])
+				return stop.Err()
+			})
+		}
+		if err := g.Wait(); err != nil {
+			return nil, err
+		}
+		cost = append(cost, round...)
 	}
-	if err := g.Wait(); err != nil {
-		return nil, err
+	if k := slices.IndexFunc(cost, s.enough); k >= 0 {
+		cost = cost[:k+1] // those after it were drawn for the sake of other threads
 	}
 	return s.final(ctx, cost)
 }

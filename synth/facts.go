@@ -121,6 +121,9 @@ func (f *facts) setSessions(of []int32) {
 	}
 }
 
+// decided gives up what only decisions need.
+func (f *facts) decided() { f.in, f.out, f.blocks, f.group, f.groupOf = nil, nil, nil, nil, nil }
+
 func (f *facts) sessions() int         { return len(f.start) - 1 }
 func (f *facts) size(j int32) int      { return int(f.start[j+1] - f.start[j]) }
 func (f *facts) rows(j int32) []int32  { return f.order[f.start[j]:f.start[j+1]] }

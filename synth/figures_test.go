@@ -2,7 +2,6 @@ package synth_test
 
 import (
 	"bytes"
-	"flag"
 	"fmt"
 	"os"
 	"path"
@@ -13,8 +12,6 @@ import (
 
 	"tailgate/synth"
 )
-
-var update = flag.Bool("update", false, "rewrite the goldens")
 
 // figures is the table of docs/rescale.md: what rescaling the public traces keeps.
 type figures struct{ table strings.Builder }

@@ -64,6 +64,7 @@ type grouper struct {
 	left  int     // rows whose session is not yet found
 	node  []int32 // of those: the prefix that the row shares with others
 	depth []int32 // and its length in blocks
+	first stepper // the first step of rows without a name, made on the way
 }
 
 func (g *grouper) add(r *schemas.TraceRow) {
@@ -72,6 +73,12 @@ func (g *grouper) add(r *schemas.TraceRow) {
 		name, _ = g.names.number(xxh3.HashString(*r.Session))
 	}
 	g.name = append(g.name, name)
+	if name < 0 && len(r.HashIDs) > 0 {
+		for len(g.node) < len(g.name)-1 {
+			g.node = append(g.node, 0)
+		}
+		g.node = append(g.node, g.first.take(0, 0, r.HashIDs))
+	}
 }
 
 func (g *grouper) open() int32 {
@@ -106,14 +113,24 @@ func (g *grouper) told() {
 // sessions is the session of each row, numbered by first row.
 func (g *grouper) sessions(ctx context.Context, src *trace.Stream) ([]int32, error) {
 	g.told()
+	early := g.parent == nil // else some of the rows that were taken on the way belong to others
 	if g.left > 0 {
-		g.node, g.depth = make([]int32, len(g.at)), make([]int32, len(g.at))
+		g.depth = make([]int32, len(g.at))
+		g.node = append(g.node, make([]int32, len(g.at)-len(g.node))...)
+		if !early {
+			clear(g.node)
+		}
 	}
 	for g.left > 0 {
-		shares, err := g.step(ctx, src)
-		if err != nil {
-			return nil, err
+		st := &g.first
+		if !early {
+			st = &stepper{}
+			if err := g.step(ctx, src, st); err != nil {
+				return nil, err
+			}
 		}
+		shares := g.settle(st)
+		*st, early = stepper{}, false
 		if g.left > 0 && len(shares) > 0 {
 			if err := g.skip(ctx, src, shares); err != nil {
 				return nil, err
@@ -147,36 +164,45 @@ func (g *grouper) eachLeft(ctx context.Context, src *trace.Stream, visit func(i 
 // prefix is what rows share that agree on one block more than before.
 type prefix struct{ rows, branches int32 }
 
-// step groups the rows by the block after the prefix that they share. A group is a session, unless its block is a
-// common prefix. shares are the groups that many requests hold.
-func (g *grouper) step(ctx context.Context, src *trace.Stream) (shares map[int32]bool, err error) {
-	var groups, next fingerprints
-	var all []prefix
-	err = g.eachLeft(ctx, src, func(i int, ids []int64) {
-		d := int(g.depth[i])
-		if len(ids) <= d {
-			g.of[i] = g.open()
-			g.left--
+// stepper groups rows by the block after the prefix that they share.
+type stepper struct {
+	groups, next fingerprints
+	all          []prefix
+}
+
+// take returns the group of a row that has more than depth blocks.
+func (st *stepper) take(node int32, depth int, ids []int64) int32 {
+	n, fresh := st.groups.number(rng.Hash(uint64(node), uint64(ids[depth])))
+	if fresh {
+		st.all = append(st.all, prefix{})
+	}
+	st.all[n].rows++
+	if len(ids) > depth+1 {
+		if _, fresh := st.next.number(rng.Hash(uint64(n), uint64(ids[depth+1]))); fresh {
+			st.all[n].branches++
+		}
+	}
+	return n
+}
+
+// step takes every row whose session is not yet found one block further.
+func (g *grouper) step(ctx context.Context, src *trace.Stream, st *stepper) error {
+	return g.eachLeft(ctx, src, func(i int, ids []int64) {
+		if d := int(g.depth[i]); len(ids) > d {
+			g.node[i] = st.take(g.node[i], d, ids)
 			return
 		}
-		n, fresh := groups.number(rng.Hash(uint64(g.node[i]), uint64(ids[d])))
-		if fresh {
-			all = append(all, prefix{})
-		}
-		all[n].rows++
-		if len(ids) > d+1 {
-			if _, fresh := next.number(rng.Hash(uint64(n), uint64(ids[d+1]))); fresh {
-				all[n].branches++
-			}
-		}
-		g.node[i] = n
+		g.of[i] = g.open()
+		g.left--
 	})
-	if err != nil {
-		return nil, err
-	}
+}
+
+// settle ends a step. A group is a session, unless its block is a common prefix. shares are the groups that many
+// requests hold.
+func (g *grouper) settle(st *stepper) (shares map[int32]bool) {
 	shares = map[int32]bool{}
-	sessionOf := make([]int32, len(all))
-	for n, p := range all {
+	sessionOf := make([]int32, len(st.all))
+	for n, p := range st.all {
 		byShare, common := trace.CommonPrefix(int(p.rows), int(p.branches), len(g.at))
 		switch {
 		case !common:
@@ -198,7 +224,7 @@ func (g *grouper) step(ctx context.Context, src *trace.Stream) (shares map[int32
 		}
 		g.depth[i]++
 	}
-	return shares, nil
+	return shares
 }
 
 // trunk is the path of the first row of a group: how many rows leave it after how many blocks.

@@ -122,8 +122,8 @@ type holder struct {
 }
 
 const (
-	private = iota + 1
-	shared
+	heldByOne = iota + 1
+	heldByMore
 )
 
 // tail is a shared block that is not full, in one session.
@@ -153,17 +153,17 @@ func (r *resolver) resolve(part int) error {
 		h := &r.slots[k]
 		switch session := r.of[u.row]; {
 		case h.state == 0:
-			*h = holder{id: u.id, first: r.placeOf(u), session: session, state: private}
+			*h = holder{id: u.id, first: r.placeOf(u), session: session, state: heldByOne}
 			r.room.mark(u.id)
 		case h.session != session:
-			h.state = shared
+			h.state = heldByMore
 		}
 	}
 	for i := range r.uses {
 		u := &r.uses[i]
 		at := r.placeOf(u)
 		switch h := &r.slots[r.at[i]]; {
-		case h.state == private:
+		case h.state == heldByOne:
 			r.place[at] = h.first
 		case r.full(u):
 			r.place[at] = keep

@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 
-	"tailgate/internal/rng"
 	"tailgate/profile"
 	"tailgate/schemas"
 )
@@ -190,7 +189,12 @@ func shiftFor(total int64) (shift int) {
 }
 
 func sampled(id int64, shift int) bool {
-	return shift == 0 || rng.Hash(uint64(id))&(1<<shift-1) == 0
+	if shift == 0 {
+		return true
+	}
+	x := uint64(id) * 0x9e3779b97f4a7c15 // a short mixer: it runs for every block
+	x = (x ^ x>>32) * 0xd6e8feb86659fd93
+	return (x^x>>32)&(1<<shift-1) == 0
 }
 
 func (s *blockSample) add(ids []int64, source int64, q int32) {

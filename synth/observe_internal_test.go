@@ -178,3 +178,33 @@ func TestUsesOfBlocksOnDisk(t *testing.T) {
 		}
 	}
 }
+
+// The first draw that is good enough is taken, whatever the number of threads.
+func TestFirstDrawThatIsEnough(t *testing.T) {
+	tr := &trace.Trace{Meta: trace.Meta{Name: "many"}}
+	r := rng.New(1, "many")
+	for i := range 300_000 {
+		out := int32(1 + r.IntN(500))
+		tr.Rows = append(tr.Rows, schemas.TraceRow{Row: int64(i), ScheduledUs: int64(i) * 12_000, InputTokens: int32(1 + r.IntN(2000)), OutputTokens: &out})
+	}
+	f := factsOf(tr, tr.Sessions().Of)
+	move := mover{f: f, us: 5_000_000}
+	var want selection
+	for threads := range 4 {
+		s := newSelector(f, 1.5, 1, stratify(f), newScorer(f, 1.5, move, &blockSample{}))
+		s.many = 0
+		got, err := s.best(context.Background(), threads+1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if cost := s.score.cost(got); !s.enough(cost) {
+			t.Fatalf("the cost is %v", cost)
+		}
+		if want == nil {
+			want = got
+		}
+		if !slices.Equal(want, got) {
+			t.Errorf("%d threads take another draw", threads+1)
+		}
+	}
+}

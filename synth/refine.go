@@ -5,8 +5,8 @@ import "math"
 const (
 	neighbours   = 3 // partners that are tried with each session
 	refinePasses = 4
-	refineEnough = .05 // a pass that gains less than this share of the cost is the last
 	refineNeeded = .01 // below this cost a selection uses less than a tenth of every limit
+	refineEnough = .05 // a pass that gains less than this share of the cost is the last
 )
 
 // refine exchanges a selected session with an unselected one of the same size nearby in the same group, where
@@ -16,7 +16,7 @@ func (s *selector) refine(sel selection) {
 	x := newExchange(s.score, sel)
 	for range refinePasses {
 		before := x.cost
-		if before < refineNeeded {
+		if before < refineNeeded || s.enough(before) {
 			return
 		}
 		for _, st := range s.strata {

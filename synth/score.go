@@ -1,7 +1,6 @@
 package synth
 
 import (
-	"cmp"
 	"math"
 	"slices"
 
@@ -104,14 +103,26 @@ func (s *scorer) addRow(to *sums, i int32, by int64) {
 
 // rankInputs numbers the different input lengths and counts their rows.
 func (s *scorer) rankInputs() (counts []int32) {
-	distinct := slices.Clone(s.in)
-	slices.Sort(distinct)
-	distinct = slices.Compact(distinct)
-	counts = make([]int32, len(distinct))
+	var seen lengths
+	for _, tokens := range s.in {
+		seen.add(tokens)
+	}
+	sorted := seen.sorted()
+	small, large := make([]int32, len(seen.small)), map[int32]int32{}
+	for k, c := range sorted {
+		counts = append(counts, int32(c.n))
+		if c.tokens >= 0 && int(c.tokens) < len(small) {
+			small[c.tokens] = int32(k)
+		} else {
+			large[c.tokens] = int32(k)
+		}
+	}
 	for i, tokens := range s.in {
-		k, _ := slices.BinarySearchFunc(distinct, tokens, cmp.Compare[int32])
-		s.load[i].rank = int32(k)
-		counts[k]++
+		if tokens >= 0 && int(tokens) < len(small) {
+			s.load[i].rank = small[tokens]
+		} else {
+			s.load[i].rank = large[tokens]
+		}
 	}
 	return counts
 }

@@ -39,6 +39,9 @@ func RescaleStream(ctx context.Context, src *trace.Stream, o Options) (*Streamed
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
+	if src.Len() > math.MaxInt32 {
+		return nil, fault.Mark(fmt.Errorf("rescaling %s: more than 2^31 rows", src.Meta.Name), fault.Usage, "cut the trace with --window")
+	}
 	s, err := rescaleStream(ctx, src, o)
 	if err != nil {
 		return nil, fmt.Errorf("rescaling %s: %w", src.Meta.Name, err)
@@ -92,7 +95,6 @@ type pass struct {
 	scale float64
 	f     *facts
 	m     *measure
-	uses  *numbering // nil = no copy needs a new id
 	d     *decision
 	fresh *freshIDs
 }
@@ -100,9 +102,10 @@ type pass struct {
 // survey reads the source for the facts that decide.
 func (p *pass) survey(ctx context.Context) error {
 	g := &grouper{facts: p.f}
+	var uses *numbering // nil = no copy needs a new id
 	if p.scale > 1 && p.o.Mode != ModeWarp {
-		p.uses = newNumbering(p.f, os.TempDir())
-		defer p.uses.close()
+		uses = newNumbering(p.f, os.TempDir())
+		defer uses.close()
 	}
 	check := checker{}
 	err := p.src.Each(ctx, func(r *schemas.TraceRow) error {
@@ -112,8 +115,8 @@ func (p *pass) survey(ctx context.Context) error {
 		p.f.add(r)
 		g.add(r)
 		p.m.before.add(r, int64(len(p.f.at)-1), 0)
-		if p.uses != nil {
-			return p.uses.add(r.HashIDs)
+		if uses != nil {
+			return uses.add(r.HashIDs)
 		}
 		return nil
 	})
@@ -137,9 +140,10 @@ func (p *pass) survey(ctx context.Context) error {
 		return err
 	}
 	p.f.needed = nil
-	if p.uses != nil && p.d.mostCopies() > 1 {
-		p.fresh, err = p.uses.finish(ctx, p.d.mostCopies()-1, p.o.threads())
+	if uses != nil && p.d.mostCopies() > 1 {
+		p.fresh, err = uses.finish(ctx, p.d.mostCopies()-1, p.o.threads())
 	}
+	p.f.decided()
 	return err
 }
 

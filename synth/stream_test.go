@@ -3,6 +3,7 @@ package synth_test
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -28,12 +29,14 @@ func checkStream(t *testing.T, tr *trace.Trace, o synth.Options) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(want.Trace.Rows, loaded.Rows); diff != "" {
-			t.Fatalf("walk %d gives other rows:\n%.2000s", walk, diff)
+		if !reflect.DeepEqual(want.Trace.Rows, loaded.Rows) {
+			t.Fatalf("walk %d gives other rows:\n%.2000s", walk, cmp.Diff(want.Trace.Rows, loaded.Rows))
 		}
-		loaded.Rows = want.Trace.Rows
+		if diff := cmp.Diff(want.Trace.Notes, loaded.Notes); diff != "" {
+			t.Errorf("walk %d:\n%s", walk, diff)
+		}
 		loaded.Meta.Lines = want.Trace.Meta.Lines
-		if diff := cmp.Diff(want.Trace, loaded); diff != "" {
+		if diff := cmp.Diff(want.Trace.Meta, loaded.Meta); diff != "" {
 			t.Errorf("walk %d:\n%s", walk, diff)
 		}
 		if diff := cmp.Diff(want.Invariants, got.Invariants()); diff != "" {
@@ -93,15 +96,15 @@ func TestStreamsGiveTheSameRows(t *testing.T) {
 }
 
 func TestStreamsOfPublicTraces(t *testing.T) {
-	for _, name := range []string{"data/mooncake-fast25/conversation_trace.jsonl", "data/mooncake-fast25/synthetic_trace.jsonl", "data/azure-llm-2023/AzureLLMInferenceTrace_code.csv"} {
+	for name, f := range map[string]float64{
+		"data/mooncake-fast25/conversation_trace.jsonl": 1.5, "data/mooncake-fast25/synthetic_trace.jsonl": .5, "data/azure-llm-2023/AzureLLMInferenceTrace_code.csv": 1.5,
+	} {
 		t.Run(name, func(t *testing.T) {
 			tr, err := trace.Load(context.Background(), testshared.Path(t, name), trace.Options{Seed: 1})
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, f := range []float64{.5, 1.5} {
-				checkStream(t, tr, synth.Options{Scale: f, Seed: 1})
-			}
+			checkStream(t, tr, synth.Options{Scale: f, Seed: 1})
 		})
 	}
 }

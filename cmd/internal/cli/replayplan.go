@@ -49,6 +49,7 @@ func (f *planFlags) validatePlan(cmd *cobra.Command, duration time.Duration) err
 type planned struct {
 	source     schemas.FileDigest
 	meta       trace.Meta // of the trace as read
+	scale      float64    // times the rate of the trace
 	plan       *replay.Plan
 	invariants []schemas.Invariant
 	notes      []string
@@ -74,7 +75,7 @@ func (f *planFlags) make(ctx context.Context, a *app, path string) (*planned, er
 	if err := checked(ctx, s); err != nil {
 		return nil, err
 	}
-	p := &planned{source: streamDigest(s), meta: s.Meta, notes: s.Notes}
+	p := &planned{source: streamDigest(s), meta: s.Meta, scale: 1, notes: s.Notes}
 	t, length := s, time.Duration(0)
 	if f.shape.cuts() {
 		whole, err := s.Load(ctx)
@@ -105,7 +106,11 @@ func (f *planFlags) make(ctx context.Context, a *app, path string) (*planned, er
 	if err != nil {
 		return nil, err
 	}
-	p.plan = &replay.Plan{Packed: packed, BlockSize: t.Meta.BlockSize, Warmup: max(f.leadIn, f.warmup), Cooldown: f.cooldown,
+	lead := f.leadIn
+	if f.shape.mode == synth.ModeWarp { // the window is as much shorter as its rows come sooner
+		lead, length = time.Duration(float64(lead)/p.scale), time.Duration(float64(length)/p.scale)
+	}
+	p.plan = &replay.Plan{Packed: packed, BlockSize: t.Meta.BlockSize, Warmup: max(lead, f.warmup), Cooldown: f.cooldown,
 		Bursts: f.rate.spans(), Length: length}
 	return p, nil
 }
@@ -121,7 +126,7 @@ func (f *planFlags) rescale(ctx context.Context, t *trace.Stream, p *planned, ad
 	}
 	defer res.Close()
 	err = res.Out.Each(ctx, add)
-	p.invariants = res.Invariants()
+	p.invariants, p.scale = res.Invariants(), res.Scale
 	p.notes = append(p.notes, f.shape.rateNote(res.Scale, res.Notes)...)
 	return err
 }

@@ -130,7 +130,7 @@ func (a *app) rescaleStream(cmd *cobra.Command, path string, f *rescaleFlags) er
 	if f.copies(path, src.Meta.Format) {
 		return copyFile(path, f.out)
 	}
-	o, err := f.scaleFlags.options(f.tf.seed)
+	o, err := f.options(f.tf.seed)
 	if err != nil {
 		return err
 	}

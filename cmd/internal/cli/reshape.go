@@ -25,7 +25,7 @@ func (f *reshapeFlags) add(cmd *cobra.Command) {
 
 // validate reports every fault that needs no trace.
 func (f *reshapeFlags) validate(seed uint64) error {
-	_, err := f.scaleFlags.options(seed)
+	_, err := f.options(seed)
 	return allFaults(f.cutFlags.validate(), err)
 }
 
