@@ -19,6 +19,9 @@ func (r *Report) WriteText(w io.Writer) error {
 	for _, bucket := range r.Buckets {
 		textBucket(&b, bucket)
 	}
+	if r.Truth != nil {
+		textTruth(&b, r.Truth)
+	}
 	if len(r.Unchecked) > 0 {
 		fmt.Fprintln(&b, "\nnot checked:")
 		for _, s := range r.Unchecked {

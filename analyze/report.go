@@ -84,6 +84,8 @@ type Report struct {
 
 	Buckets []Bucket    `json:"buckets"` // the whole run first
 	Gate    *GateReport `json:"gate"`
+	// Truth is the comparison with a truth table, where one was asked for.
+	Truth *Truth `json:"truth,omitempty"`
 
 	view *view
 	gate *Gate

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"tailgate/internal/waiter"
 	"tailgate/schemas"
 )
 
@@ -61,8 +62,8 @@ type realRun struct {
 	cancel context.CancelCauseFunc
 	zero   time.Time
 
-	*run          // its machine is guarded by mu, its results by book
-	w      waiter // of the dispatcher
+	*run                 // its machine is guarded by mu, its results by book
+	w      waiter.Waiter // of the dispatcher
 	mu     sync.Mutex
 	until  time.Duration // the dispatcher sleeps until then; guarded by mu
 	idle   chan struct{} // closed when nothing is in flight and nothing will be sent
@@ -78,7 +79,7 @@ func (r *realRun) startDispatcher() (<-chan struct{}, error) {
 		w, err := r.newWaiter()
 		if err == nil {
 			r.w, r.zero = w, time.Now()
-			defer w.close()
+			defer w.Close()
 		}
 		ready <- err
 		if err == nil {
@@ -88,11 +89,11 @@ func (r *realRun) startDispatcher() (<-chan struct{}, error) {
 	return over, <-ready
 }
 
-func (r *realRun) newWaiter() (waiter, error) {
+func (r *realRun) newWaiter() (waiter.Waiter, error) {
 	if r.opts.GoTimers {
-		return newGoWaiter(), nil
+		return waiter.NewRuntime(), nil
 	}
-	return newWaiter()
+	return waiter.New()
 }
 
 // dispatch ticks the machine at every instant that it names, until it will send no more.
@@ -111,9 +112,9 @@ func (r *realRun) dispatch() {
 		case over:
 			return
 		case !ok:
-			r.w.wait(time.Time{})
+			r.w.Wait(time.Time{})
 		default:
-			r.w.wait(r.zero.Add(at))
+			r.w.Wait(r.zero.Add(at))
 		}
 	}
 }
@@ -129,7 +130,7 @@ func (r *realRun) step(ev event) {
 	}
 	at, ok := r.m.wake()
 	if ev.kind != evTick && (r.m.over() || ok && at < r.until) {
-		r.w.wake() // the dispatcher sleeps for too long
+		r.w.Wake() // the dispatcher sleeps for too long
 	}
 	if r.m.over() && r.m.inflight == 0 && !r.isIdle {
 		r.isIdle = true

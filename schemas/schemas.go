@@ -39,6 +39,7 @@ const (
 	TableRuns     = "runs"
 	TableBuckets  = "buckets"
 	TableVerdicts = "verdicts"
+	TableTruth    = "truth"
 
 	TableProfileMeta       = "profile_meta"
 	TableProfileRate       = "profile_rate"

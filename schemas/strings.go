@@ -125,6 +125,10 @@ func StringColumns(table string) map[string]StringRule {
 			"gpu_count": operator, "parallelism": operator, "trace_sha256": {Pattern: patternDigest}, "settings": operator,
 			"gate": operator, "verdict": {Enum: verdicts()},
 		}
+	case TableTruth:
+		return map[string]StringRule{
+			"request_id": operator, "op": {Enum: []string{OpChat, OpCompletion, OpResponses}}, "status": {Enum: resultStatus},
+		}
 	case TableBuckets:
 		return map[string]StringRule{"run_id": run, "by": operator, "metric": {Pattern: `[a-z0-9_]{1,64}`}}
 	case TableVerdicts:

@@ -17,6 +17,7 @@ func Tables() []Table {
 		{TableRuns, Run{}},
 		{TableBuckets, Bucket{}},
 		{TableVerdicts, Verdict{}},
+		{TableTruth, Truth{}},
 		{TableProfileMeta, ProfileMeta{}},
 		{TableProfileRate, ProfileRate{}},
 		{TableProfileIAT, ProfileIAT{}},

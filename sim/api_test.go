@@ -1,16 +1,17 @@
 package sim_test
 
 import (
+	"context"
 	"encoding/json"
-	"fmt"
 	"io"
+	"net"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"tailgate/internal/pipenet"
 	"tailgate/sim"
 )
 
@@ -175,6 +176,8 @@ func TestMetricsUseVLLMNames(t *testing.T) {
 			"prefix_cache_queries_total": "34", "prefix_cache_hits_total": "16", "prompt_tokens_total": "34", "generation_tokens_total": "10",
 			"time_to_first_token_seconds_count": "2", "inter_token_latency_seconds_count": "8",
 			"e2e_request_latency_seconds_count": "2", "request_queue_time_seconds_count": "2",
+			"request_prefill_time_seconds_count": "2", "request_decode_time_seconds_count": "2", "request_inference_time_seconds_count": "2",
+			"request_time_per_output_token_seconds_count": "2", "request_prompt_tokens_sum": "34", "request_generation_tokens_sum": "10",
 		} {
 			if got := b.metric("vllm:" + name + `{engine="0",model_name="llama-3.1-8b"}`); got != want {
 				t.Errorf("%s = %s, want %s", name, got, want)
@@ -193,17 +196,32 @@ func TestMetricsUseVLLMNames(t *testing.T) {
 	})
 }
 
-// The same over real sockets, once.
-func TestLoopback(t *testing.T) {
-	s, err := sim.NewServer(mustConfig(t, "sim:fixed:service=1ms,slots=4"), nil)
+// loopback serves the spec over real sockets and returns its address.
+func loopback(t testing.TB, spec string, o sim.ServerOptions) string {
+	t.Helper()
+	s, err := sim.NewServer(mustConfig(t, spec), o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	hs := httptest.NewServer(s.Handler())
-	defer hs.Close()
-	ran := make(chan error)
-	go func() { ran <- s.Run(t.Context()) }()
-	resp, err := hs.Client().Post(hs.URL+"/v1/completions", "application/json", strings.NewReader(`{"prompt":"x","max_tokens":3,"stream":true}`))
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ran := make(chan error, 1)
+	go func() { ran <- s.Serve(context.Background(), l) }()
+	t.Cleanup(func() {
+		s.Close()
+		if err := <-ran; err != nil {
+			t.Error(err)
+		}
+	})
+	return l.Addr().String()
+}
+
+// The same over real sockets, once.
+func TestLoopback(t *testing.T) {
+	address := loopback(t, "sim:fixed:service=1ms,slots=4", sim.ServerOptions{})
+	resp, err := http.Post("http://"+address+"/v1/completions", "application/json", strings.NewReader(`{"prompt":"x","max_tokens":3,"stream":true}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,10 +229,6 @@ func TestLoopback(t *testing.T) {
 	body, err := io.ReadAll(resp.Body)
 	if err != nil || strings.Count(string(body), "data: ") != 4 || resp.StatusCode != http.StatusOK {
 		t.Errorf("%d %s %v", resp.StatusCode, body, err)
-	}
-	s.Close()
-	if err := <-ran; err != nil {
-		t.Error(err)
 	}
 }
 
@@ -227,22 +241,27 @@ func FuzzRequestBody(f *testing.F) {
 		f.Add(s, true)
 		f.Add(s, false)
 	}
-	s, err := sim.NewServer(mustConfig(f, plain+",max_model_len=64,http_503=1"), nil)
+	s, err := sim.NewServer(mustConfig(f, plain+",max_model_len=64,http_503=1"), sim.ServerOptions{GoTimers: true})
 	if err != nil {
 		f.Fatal(err)
 	}
-	h := s.Handler()
+	l := pipenet.Listen()
+	go s.Serve(f.Context(), l)
+	c := &http.Client{Transport: &http.Transport{DialContext: l.DialContext}}
 	f.Fuzz(func(t *testing.T, body string, chat bool) {
 		path := "/v1/completions"
 		if chat {
 			path = "/v1/chat/completions"
 		}
-		w := httptest.NewRecorder()
-		h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, path, strings.NewReader(body)))
+		resp, err := c.Post("http://sim"+path, "application/json", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
 		// A body that can be served is refused by the fault.
 		var e struct{ Error *struct{ Code int } }
-		if err := json.Unmarshal(w.Body.Bytes(), &e); err != nil || e.Error == nil || e.Error.Code != w.Code || w.Code != 400 && w.Code != 503 {
-			t.Errorf("%d %s", w.Code, fmt.Sprint(w.Body))
+		text := read(t, resp)
+		if err := json.Unmarshal([]byte(text), &e); err != nil || e.Error == nil || e.Error.Code != resp.StatusCode || e.Error.Code != 400 && e.Error.Code != 503 {
+			t.Errorf("%d %s", resp.StatusCode, text)
 		}
 	})
 }

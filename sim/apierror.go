@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+
+	"tailgate/schemas"
 )
 
 // apiError is an error in the OpenAI shape, as vLLM words it: code repeats the HTTP status.
@@ -27,20 +29,30 @@ func newAPIError(code int, kind, param, message string) *apiError {
 	return e
 }
 
-// refusal words the HTTP status that r was refused with, by a fault, by a server that drains, or because it can
-// never fit.
-func refusal(status int32, r *request, limit int) *apiError {
+// refusal words the HTTP status that r was refused with: by a fault, by a server that drains, because every replica
+// is dead, or because it can never fit.
+func (s *Server) refusal(status int32, r *request) *apiError {
 	switch {
 	case r.fail == fail429:
 		return newAPIError(int(status), "RateLimitError", "", "injected fault: too many requests")
 	case r.fail == fail503:
 		return newAPIError(int(status), "Service Unavailable", "", "injected fault: the server is overloaded")
+	case status == http.StatusServiceUnavailable && !s.isDraining():
+		return newAPIError(int(status), "Service Unavailable", "", "no replica is alive")
 	case status == http.StatusServiceUnavailable:
 		return newAPIError(int(status), "Service Unavailable", "", "the server is shutting down")
 	default:
 		return badRequest("", "This model's maximum context length is %d tokens. However, you requested %d output tokens "+
-			"and your prompt contains %d input tokens.", limit, r.output, r.prompt)
+			"and your prompt contains %d input tokens.", s.cfg.MaxModelLen, r.output, r.prompt)
 	}
+}
+
+// refusalStatus is what a client records of a refusal.
+func refusalStatus(status int32) string {
+	if status == http.StatusTooManyRequests {
+		return schemas.ResultRateLimited
+	}
+	return schemas.ResultHTTPError
 }
 
 // injected is the error object of the error_event fault.
@@ -58,7 +70,9 @@ func (e *apiError) body() []byte {
 	return b
 }
 
-func (e *apiError) write(w http.ResponseWriter) { writeBytes(w, e.Code, e.body()) }
+func (e *apiError) write(w http.ResponseWriter) {
+	writeBytes(w, e.Code, e.body())
+}
 
 func writeJSON(w http.ResponseWriter, v any) {
 	b, err := json.Marshal(v)

@@ -3,7 +3,7 @@ package sim_test
 import (
 	"fmt"
 	"io"
-	"net/http/httptest"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -26,18 +26,13 @@ func BenchmarkVirtual(b *testing.B) {
 // BenchmarkStream is one streamed answer of 100 tokens over loopback, client included, on an engine of 100 µs
 // steps.
 func BenchmarkStream(b *testing.B) {
-	s, err := sim.NewServer(mustConfig(b, "sim:a=.1,b=0,c=0,d=0,e=0"), nil)
-	if err != nil {
-		b.Fatal(err)
-	}
-	hs := httptest.NewServer(s.Handler())
-	defer hs.Close()
-	go s.Run(b.Context())
+	url := "http://" + loopback(b, "sim:a=.1,b=0,c=0,d=0,e=0", sim.ServerOptions{})
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1000}}
 	b.SetParallelism(50)
 	start := time.Now()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			resp, err := hs.Client().Post(hs.URL+"/v1/completions", "application/json", strings.NewReader(`{"prompt":"x","max_tokens":100,"stream":true}`))
+			resp, err := client.Post(url+"/v1/completions", "application/json", strings.NewReader(`{"prompt":"x","max_tokens":100,"stream":true}`))
 			if err != nil {
 				b.Error(err)
 				return
@@ -49,5 +44,4 @@ func BenchmarkStream(b *testing.B) {
 		}
 	})
 	b.ReportMetric(float64(b.N)*100/time.Since(start).Seconds(), "tokens/s")
-	s.Close()
 }

@@ -8,54 +8,97 @@ import (
 	"tailgate/schemas"
 )
 
-// complete serves one chat or text completion.
-func (s *Server) complete(w http.ResponseWriter, hr *http.Request, chat bool) {
-	b, fault := readBody(w, hr)
+// complete serves one generation of the given kind, a schemas.Op… constant.
+func (s *Server) complete(x *exchange, op string, raw []byte) {
+	b, fault := decodeJSON(x.r.Header, raw)
 	if fault != nil {
-		fault.write(w)
+		x.fail(fault)
 		return
 	}
-	r, fault := s.request(b, chat, hr.Header.Get("X-Request-Id"))
+	name := x.r.Header.Get("X-Request-Id")
+	r, fault := s.request(b, op, name)
 	if fault != nil {
-		fault.write(w)
+		x.fail(fault)
 		return
 	}
-	st, refused := s.submit(r, !b.Stream)
-	if refused != 0 {
-		refusal(refused, r, s.cfg.MaxModelLen).write(w)
+	r.session = sessionOfRequest(b, x.r.Header)
+	// What is needed of the body has been copied.
+	b.Prompt, b.Messages, b.Input, b.Tools = nil, nil, nil, nil
+	x.release()
+	st := &stream{
+		r: r, p: x.p, quiet: !b.Stream, chunked: b.Stream && x.r.ProtoAtLeast(1, 1), closing: x.close, ended: make(chan struct{}, 1),
+	}
+	if b.Stream && !st.chunked {
+		st.closing = true
+	}
+	st.truth = s.newTruth(x, op, name, r)
+	st.out = s.renderer(b, op, r, name)
+	if refused := s.submit(st); refused != 0 {
+		x.fail(s.refusal(refused, r))
+		s.keep(st, refusalStatus(refused), refused)
 		return
 	}
-	defer s.cancel(st)
+	if b.Stream && r.fail != failReset {
+		// At once, before the engine has looked at the request, as vLLM does.
+		buf := append(appendHead(nil, http.StatusOK, "text/event-stream; charset=utf-8", st.closing), "Cache-Control: no-cache\r\n"...)
+		if st.chunked {
+			buf = append(buf, "Transfer-Encoding: chunked\r\n"...)
+		}
+		buf = st.appendFrame(append(buf, "\r\n"...), st.out.opening(nil))
+		if _, err := x.p.conn.Write(buf); err != nil {
+			s.cancel(st)
+			x.close = true
+			return
+		}
+	}
+	s.start(st)
+	x.await(st)
+}
+
+func (s *Server) renderer(b *body, op string, r *request, name string) renderer {
 	model := b.Model
 	if model == "" {
 		model = s.cfg.served()
 	}
-	name := hr.Header.Get("X-Request-Id")
 	if name == "" {
 		name = strconv.FormatInt(r.id, 10)
 	}
-	a := newAnswer(chat, r, b, name, model, time.Now().Unix())
-	if b.Stream {
-		s.stream(w, hr, st, a)
-	} else {
-		s.answer(w, hr, st, a)
+	created := time.Now().Unix()
+	if op == schemas.OpResponses {
+		return newResponse(r, b, name, model, created)
 	}
+	return newAnswer(op == schemas.OpChat, r, b, name, model, created)
+}
+
+// await waits until the answer has been written. The first byte of the next request, or the end of the connection,
+// comes in meanwhile.
+func (x *exchange) await(st *stream) {
+	p := x.p
+	p.limit = maxHeader
+	p.stamps.forget(p.br)
+	if _, err := p.br.Peek(1); err != nil {
+		p.s.cancel(st)
+		x.close = true
+		return
+	}
+	<-st.ended
+	x.close = x.close || st.closing
 }
 
 // request turns a body into an engine request.
-func (s *Server) request(b *body, chat bool, header string) (*request, *apiError) {
+func (s *Server) request(b *body, op, header string) (*request, *apiError) {
 	if s.cfg.Model != "" && b.Model != "" && b.Model != s.cfg.Model {
 		return nil, newAPIError(http.StatusNotFound, "NotFoundError", "model", "The model `"+b.Model+"` does not exist.")
 	}
-	p, fault := b.read(chat)
+	p, fault := b.read(op)
 	if fault != nil {
 		return nil, fault
 	}
 	fallback := defaultTextTokens
-	if chat {
+	if op != schemas.OpCompletion {
 		fallback = defaultChatTokens
 	}
-	output, fault := b.outputTokens(p.tokens(), fallback, s.cfg.MaxModelLen)
+	output, fault := b.outputTokens(op, p.tokens(), fallback, s.cfg.MaxModelLen)
 	if fault != nil {
 		return nil, fault
 	}
@@ -66,70 +109,13 @@ func (s *Server) request(b *body, chat bool, header string) (*request, *apiError
 	}, nil
 }
 
-// wait blocks until st has news; false when the client has gone. After Close it cuts the connection.
-func (s *Server) wait(hr *http.Request, st *stream) bool {
-	select {
-	case <-st.wake:
-		return true
-	case <-hr.Context().Done():
-		return false
-	case <-s.closed:
-		panic(http.ErrAbortHandler)
+// sessionOfRequest returns what the router knows the session of a request by: the header X-Session-Id, else
+// prompt_cache_key, else user; 0 = none.
+func sessionOfRequest(b *body, h http.Header) uint64 {
+	for _, name := range []string{h.Get("X-Session-Id"), b.PromptCacheKey, b.User} {
+		if name != "" {
+			return sessionOf(name)
+		}
 	}
-}
-
-// stream writes each token as soon as its step has ended. Tokens that wait because the reader or this process
-// is slow go out together, each in its own event.
-func (s *Server) stream(w http.ResponseWriter, hr *http.Request, st *stream, a *answer) {
-	w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
-	w.Header().Set("Cache-Control", "no-cache")
-	flusher := http.NewResponseController(w)
-	if flusher.Flush() != nil {
-		return
-	}
-	var buf []byte
-	for sent := int32(0); s.wait(hr, st); {
-		p := st.progress()
-		buf = buf[:0]
-		if sent == 0 && p.tokens > 0 {
-			buf = a.begin(buf)
-		}
-		for sent < p.tokens {
-			sent++
-			buf = a.token(buf, sent, sent == st.r.output)
-		}
-		if p.done {
-			buf = a.last(buf, &p.end)
-		}
-		if _, err := w.Write(buf); err != nil || flusher.Flush() != nil {
-			return
-		}
-		s.metrics.writeLateness.Observe((time.Since(s.zero) - time.Duration(p.at)).Seconds())
-		if !p.done {
-			continue
-		}
-		if p.end.Status == schemas.ResultTruncated {
-			panic(http.ErrAbortHandler)
-		}
-		return
-	}
-}
-
-// answer writes the whole answer at its end.
-func (s *Server) answer(w http.ResponseWriter, hr *http.Request, st *stream, a *answer) {
-	if !s.wait(hr, st) {
-		return
-	}
-	p := st.progress()
-	switch p.end.Status {
-	case schemas.ResultReset:
-		panic(http.ErrAbortHandler)
-	case schemas.ResultHTTPError:
-		injected().write(w)
-		return
-	}
-	body := a.whole(&p.end)
-	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-	writeBytes(w, http.StatusOK, body)
-	s.metrics.writeLateness.Observe((time.Since(s.zero) - time.Duration(p.at)).Seconds())
+	return 0
 }

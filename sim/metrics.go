@@ -14,6 +14,7 @@ var (
 	ttftBuckets = []float64{.001, .005, .01, .02, .04, .06, .08, .1, .25, .5, .75, 1, 2.5, 5, 7.5, 10, 20, 40, 80, 160, 640, 2560}
 	itlBuckets  = []float64{.01, .025, .05, .075, .1, .15, .2, .3, .4, .5, .75, 1, 2.5, 5, 7.5, 10, 20, 40, 80}
 	e2eBuckets  = []float64{.3, .5, .8, 1, 1.5, 2, 2.5, 5, 10, 15, 20, 30, 40, 50, 60, 120, 240, 480, 960, 1920, 7680}
+	tokenCounts = []float64{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000, 50000, 100000}
 	lateBuckets = []float64{25e-6, 50e-6, 100e-6, 250e-6, 500e-6, .001, .0025, .005, .01, .025, .05, .1, .25, 1}
 )
 
@@ -27,7 +28,10 @@ type metrics struct {
 }
 
 // latencies are the histograms of one replica.
-type latencies struct{ ttft, itl, e2e, queue prometheus.Observer }
+type latencies struct {
+	ttft, itl, e2e, queue, prefill, decode, inference, tpot prometheus.Observer
+	prompt, generation                                      prometheus.Observer // tokens
+}
 
 func newMetrics(s *Server) *metrics {
 	m := &metrics{registry: prometheus.NewRegistry()}
@@ -37,16 +41,28 @@ func newMetrics(s *Server) *metrics {
 		m.registry.MustRegister(v)
 		return v
 	}
-	ttft := vec("vllm:time_to_first_token_seconds", "Time from arrival to the first token.", ttftBuckets)
-	itl := vec("vllm:inter_token_latency_seconds", "Time between tokens.", itlBuckets)
-	e2e := vec("vllm:e2e_request_latency_seconds", "Time from arrival to the last token.", e2eBuckets)
-	queue := vec("vllm:request_queue_time_seconds", "Time from arrival to the first scheduling.", e2eBuckets)
-	for i := range s.cfg.Replicas {
-		engine := strconv.Itoa(i)
-		m.byReplica = append(m.byReplica, latencies{
-			ttft: ttft.WithLabelValues(model, engine), itl: itl.WithLabelValues(model, engine),
-			e2e: e2e.WithLabelValues(model, engine), queue: queue.WithLabelValues(model, engine),
-		})
+	histograms := []struct {
+		name, help string
+		buckets    []float64
+		of         func(*latencies) *prometheus.Observer
+	}{
+		{"time_to_first_token_seconds", "Time from arrival to the first token.", ttftBuckets, func(l *latencies) *prometheus.Observer { return &l.ttft }},
+		{"inter_token_latency_seconds", "Time between tokens.", itlBuckets, func(l *latencies) *prometheus.Observer { return &l.itl }},
+		{"e2e_request_latency_seconds", "Time from arrival to the last token.", e2eBuckets, func(l *latencies) *prometheus.Observer { return &l.e2e }},
+		{"request_queue_time_seconds", "Time from arrival to the first scheduling.", e2eBuckets, func(l *latencies) *prometheus.Observer { return &l.queue }},
+		{"request_prefill_time_seconds", "Time from the first scheduling to the first token.", e2eBuckets, func(l *latencies) *prometheus.Observer { return &l.prefill }},
+		{"request_decode_time_seconds", "Time from the first token to the last.", e2eBuckets, func(l *latencies) *prometheus.Observer { return &l.decode }},
+		{"request_inference_time_seconds", "Time from the first scheduling to the last token.", e2eBuckets, func(l *latencies) *prometheus.Observer { return &l.inference }},
+		{"request_time_per_output_token_seconds", "Decode time over the tokens behind the first.", itlBuckets, func(l *latencies) *prometheus.Observer { return &l.tpot }},
+		{"request_prompt_tokens", "Prompt tokens of a request.", tokenCounts, func(l *latencies) *prometheus.Observer { return &l.prompt }},
+		{"request_generation_tokens", "Tokens generated for a request.", tokenCounts, func(l *latencies) *prometheus.Observer { return &l.generation }},
+	}
+	m.byReplica = make([]latencies, s.cfg.Replicas)
+	for _, h := range histograms {
+		v := vec("vllm:"+h.name, h.help, h.buckets)
+		for i := range m.byReplica {
+			*h.of(&m.byReplica[i]) = v.WithLabelValues(model, strconv.Itoa(i))
+		}
 	}
 	m.stepLateness = prometheus.NewHistogram(prometheus.HistogramOpts{Name: "tailgate_sim_step_lateness_seconds",
 		Help: "How late the simulator noticed the end of a step.", Buckets: lateBuckets})
@@ -69,11 +85,27 @@ func (m *metrics) observe(st *stream, ev *schemas.EngineEvent) {
 		st.last = ev.AtNs
 	}
 	if ev.Done {
-		h.queue.Observe(seconds(ev.QueueNs))
-		if ev.Status == schemas.ResultOK {
-			h.e2e.Observe(seconds(ev.AtNs - st.r.arrived))
-		}
+		h.ended(st, ev)
 	}
+}
+
+// ended adds what is told of a request once it has ended.
+func (h *latencies) ended(st *stream, ev *schemas.EngineEvent) {
+	h.queue.Observe(seconds(ev.QueueNs))
+	if ev.Status != schemas.ResultOK {
+		return
+	}
+	scheduled := st.r.arrived + ev.QueueNs
+	decode := st.last - scheduled - ev.PrefillNs
+	h.e2e.Observe(seconds(st.last - st.r.arrived))
+	h.prefill.Observe(seconds(ev.PrefillNs))
+	h.decode.Observe(seconds(decode))
+	h.inference.Observe(seconds(st.last - scheduled))
+	if n := ev.OutputTokens - 1; n > 0 {
+		h.tpot.Observe(seconds(decode) / float64(n))
+	}
+	h.prompt.Observe(float64(ev.InputTokens))
+	h.generation.Observe(float64(ev.OutputTokens))
 }
 
 func seconds(ns int64) float64 { return float64(ns) / 1e9 }

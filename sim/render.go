@@ -27,17 +27,56 @@ func chatPrompt(b *body) (prompt, *apiError) {
 	if len(b.Messages) == 0 {
 		return prompt{}, badRequest("messages", "messages must not be empty")
 	}
+	return render(b.Tools, "messages", b.Messages)
+}
+
+// responsePrompt renders the instructions, as a system message, and the input of a response: a text, or a list of
+// messages and other items. Of these the JSON counts, as it was sent.
+func responsePrompt(b *body) (prompt, *apiError) {
+	var list []message
+	if b.Instructions != "" {
+		list = append(list, message{Role: "system", Content: json.RawMessage(quote(b.Instructions))})
+	}
+	input := bytes.TrimSpace(b.Input)
+	switch {
+	case !present(input):
+		return prompt{}, badRequest("input", "input is required")
+	case input[0] == '"':
+		list = append(list, message{Role: "user", Content: input})
+	case input[0] == '[':
+		var items []json.RawMessage
+		if json.Unmarshal(input, &items) != nil || len(items) == 0 {
+			return prompt{}, badRequest("input", "input must not be empty")
+		}
+		for i, item := range items {
+			var m message
+			if json.Unmarshal(item, &m) != nil {
+				return prompt{}, badRequest("input", "input[%d] must be an object", i)
+			}
+			if m.Role == "" {
+				m = message{Role: "item", ToolCalls: item}
+			}
+			list = append(list, m)
+		}
+	default:
+		return prompt{}, badRequest("input", "input must be a string or a list of items")
+	}
+	return render(b.Tools, "input", list)
+}
+
+// render writes out a conversation; field is where the messages stand in the request.
+func render(tools json.RawMessage, field string, list []message) (prompt, *apiError) {
 	var text bytes.Buffer
-	if present(b.Tools) {
+	if present(tools) {
 		text.WriteString("<|tools|>\n")
-		text.Write(b.Tools)
+		text.Write(tools)
 		text.WriteByte('\n')
 	}
-	for i := range b.Messages {
-		m := &b.Messages[i]
+	for i := range list {
+		m := &list[i]
 		text.WriteString("<|" + m.Role + "|>\n")
 		if !m.render(&text) {
-			return prompt{}, badRequest("messages", "messages[%d].content must be a string or a list of parts", i)
+			return prompt{}, badRequest(field, "%s[%d].content must be a string or a list of parts", field, i)
 		}
 		if present(m.ToolCalls) {
 			text.Write(m.ToolCalls)

@@ -2,25 +2,34 @@ package sim
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"tailgate/internal/waiter"
 	"tailgate/schemas"
 )
 
 // Server drives a Cluster in real time behind an OpenAI-compatible API. Steps start and end at absolute times:
 // a late wake-up delays what clients see of that step and nothing after it, and is measured in /metrics as
 // tailgate_sim_step_lateness_seconds and tailgate_sim_write_lateness_seconds.
+//
+// One goroutine, Run's, waits for the end of a step and writes its tokens to all connections, one after the
+// other and without ever blocking. A connection that does not take its tokens at once gets a goroutine that
+// writes to it until it has caught up.
 type Server struct {
 	cfg     Config
+	opts    ServerOptions
 	log     *slog.Logger
 	zero    time.Time // when the cluster's time is 0
 	metrics *metrics
+	side    http.Handler // of all but generations
+	peers   peers
+	buffers sync.Pool // of bodies
 
-	wake   chan struct{} // tells Run that the cluster's next event may have changed
 	closed chan struct{}
 	once   sync.Once
 	nextID atomic.Int64
@@ -28,57 +37,101 @@ type Server struct {
 	mu       sync.Mutex // guards all below
 	cluster  *Cluster
 	streams  map[int64]*stream
+	outbox   []*stream     // what Run has to write
 	due      time.Duration // event that Run waits for
 	waiting  bool          // due is set
 	draining bool
+	waiter   waiter.Waiter // Run's; nil before it runs
+	spare    []*stream     // the outbox of the flush before
+	scratch  []byte        // of flush, which Run alone calls
 }
 
-// NewServer builds a server with empty caches; log nil discards. It returns every fault of c.
-func NewServer(c Config, log *slog.Logger) (*Server, error) {
+// ServerOptions of a Server. The zero value logs nothing and keeps no truth.
+type ServerOptions struct {
+	Log *slog.Logger // nil discards
+	// GoTimers waits on the timers of the Go runtime, which round up to whole milliseconds when idle. It is
+	// for testing/synctest, which knows no others.
+	GoTimers bool
+	// Truth, where set, takes a row for every request, see [TruthLog].
+	Truth *TruthLog
+}
+
+// NewServer builds a server with empty caches. It returns every fault of c.
+func NewServer(c Config, o ServerOptions) (*Server, error) {
 	cluster, err := NewCluster(c)
 	if err != nil {
 		return nil, err
 	}
+	log := o.Log
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{
-		cfg: cluster.Config(), log: log, zero: time.Now(), cluster: cluster,
-		wake: make(chan struct{}, 1), closed: make(chan struct{}), streams: map[int64]*stream{},
+		cfg: cluster.Config(), opts: o, log: log, zero: time.Now(), cluster: cluster,
+		closed: make(chan struct{}), streams: map[int64]*stream{},
 	}
 	s.metrics = newMetrics(s)
+	s.side = s.sideRoutes()
 	return s, nil
 }
 
 // Run drives the engine until ctx ends, then drains: new requests get 503, those in flight are served to their
 // end, and Run returns nil. Close ends it at once. Requests wait while Run is not running; call it once.
+//
+// Serve does this and answers requests.
 func (s *Server) Run(ctx context.Context) error {
 	s.log.Info("simulated engine runs", "spec", s.cfg.String(), "note", "simulated; never a Safe QPS for real hardware")
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	ended := ctx.Done()
+	ran := make(chan error)
+	// A goroutine of its own, which may end with its thread.
+	go func() { ran <- s.run(ctx) }()
+	return <-ran
+}
+
+func (s *Server) run(ctx context.Context) error {
+	w, err := s.newWaiter()
+	if err != nil {
+		return fmt.Errorf("starting the simulated engine: %w", err)
+	}
+	defer w.Close()
+	s.mu.Lock()
+	s.waiter = w
+	s.mu.Unlock()
+	unwatch := context.AfterFunc(ctx, s.drain)
+	defer unwatch()
 	for {
-		if wait, busy := s.tick(); busy {
-			timer.Reset(wait)
-		} else if timer.Stop(); s.drained() {
+		due, busy := s.tick()
+		s.flush()
+		switch {
+		case s.isClosed() || !busy && s.drained():
 			return nil
-		}
-		select {
-		case <-timer.C:
-		case <-s.wake:
-		case <-ended:
-			ended = nil
-			s.drain()
-		case <-s.closed:
-			return nil
+		case busy:
+			w.Wait(s.zero.Add(due))
+		default:
+			w.Wait(time.Time{})
 		}
 	}
 }
 
+func (s *Server) newWaiter() (waiter.Waiter, error) {
+	if s.opts.GoTimers {
+		return waiter.NewRuntime(), nil
+	}
+	return waiter.New()
+}
+
 // Close ends Run and cuts every stream. It may be called more than once.
 func (s *Server) Close() {
-	s.drain()
 	s.once.Do(func() { close(s.closed) })
+	s.drain()
+}
+
+func (s *Server) isClosed() bool {
+	select {
+	case <-s.closed:
+		return true
+	default:
+		return false
+	}
 }
 
 func (s *Server) drain() {
@@ -88,6 +141,7 @@ func (s *Server) drain() {
 		s.draining = true
 		s.log.Info("draining", "requests", len(s.streams))
 	}
+	s.nudge()
 }
 
 func (s *Server) drained() bool {
@@ -102,13 +156,13 @@ func (s *Server) isDraining() bool {
 	return s.draining
 }
 
-// tick runs the cluster up to now and returns how long its next event is away.
-func (s *Server) tick() (wait time.Duration, busy bool) {
+// tick runs the cluster up to now and returns when its next event is due.
+func (s *Server) tick() (due time.Duration, busy bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.advance()
 	s.due, s.waiting = s.cluster.Next()
-	return s.due - time.Since(s.zero), s.waiting
+	return s.due, s.waiting
 }
 
 // advance runs the cluster up to now, which it returns. It needs s.mu.
@@ -129,29 +183,65 @@ func (s *Server) deliver(ev schemas.EngineEvent) {
 	if ev.Done {
 		delete(s.streams, ev.ID)
 	}
-	st.push(&ev)
+	if st.push(&ev) && !st.queued {
+		st.queued = true
+		s.outbox = append(s.outbox, st)
+	}
 }
 
-// submit hands r to the cluster now and returns the stream of its events, or the HTTP status that refuses it.
-// A quiet stream wakes its reader at the end alone.
-func (s *Server) submit(r *request, quiet bool) (st *stream, refused int32) {
+// flush writes the tokens that are due. Run alone calls it.
+func (s *Server) flush() {
+	s.mu.Lock()
+	batch := s.outbox
+	s.outbox = s.spare[:0]
+	for _, st := range batch {
+		st.queued = false
+	}
+	s.mu.Unlock()
+	for _, st := range batch {
+		s.scratch = s.writeDirect(st, s.scratch)
+	}
+	clear(batch)
+	s.spare = batch
+}
+
+// submit hands st's request to the cluster now, or returns the HTTP status that refuses it.
+func (s *Server) submit(st *stream) (refused int32) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.draining {
-		return nil, http.StatusServiceUnavailable
+		return http.StatusServiceUnavailable
 	}
 	now := s.advance()
+	r := st.r
 	if _, code := s.cluster.enqueue(int64(now), r); code != 0 {
-		return nil, code
+		return code
 	}
-	st = &stream{r: r, quiet: quiet, wake: make(chan struct{}, 1)}
 	s.streams[r.id] = st
-	s.nudge()
-	return st, 0
+	if len(s.outbox) > 0 || !s.waiting || r.place == gone || s.cluster.planned(r.replica) {
+		s.nudge()
+	}
+	return 0
 }
 
-// cancel frees what st's request holds, if it has not ended.
+// planned tells whether the replica's next event may be another than the one that Next told.
+func (c *Cluster) planned(replica int32) bool {
+	e, steps := c.replicas[replica].(*stepper)
+	return !steps || e.pending
+}
+
+// cancel frees what st's request holds, if it has not ended, and stops the writing.
 func (s *Server) cancel(st *stream) {
+	st.mu.Lock()
+	if st.mode != over {
+		st.mode = over
+		st.stopSilence()
+		s.keep(st, schemas.ResultCancelled, http.StatusOK)
+		if st.news != nil {
+			st.signal()
+		}
+	}
+	st.mu.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.advance()
@@ -163,10 +253,10 @@ func (s *Server) cancel(st *stream) {
 	s.nudge()
 }
 
+// nudge makes Run look at the cluster again. It needs s.mu.
 func (s *Server) nudge() {
-	select {
-	case s.wake <- struct{}{}:
-	default:
+	if s.waiter != nil {
+		s.waiter.Wake()
 	}
 }
 

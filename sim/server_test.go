@@ -35,21 +35,18 @@ type bench struct {
 func withServer(t *testing.T, spec string, f func(t *testing.T, b *bench)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		s, err := sim.NewServer(mustConfig(t, spec), nil)
+		s, err := sim.NewServer(mustConfig(t, spec), sim.ServerOptions{GoTimers: true})
 		if err != nil {
 			t.Fatal(err)
 		}
 		l := pipenet.Listen()
-		hs := &http.Server{Handler: s.Handler()}
-		go hs.Serve(l)
 		ctx, stop := context.WithCancel(t.Context())
 		b := &bench{t: t, server: s, stop: stop, ran: make(chan error, 1),
 			client: &http.Client{Transport: &http.Transport{DialContext: l.DialContext, MaxIdleConnsPerHost: 100}}}
-		go func() { b.ran <- s.Run(ctx) }()
+		go func() { b.ran <- s.Serve(ctx, l) }()
 		f(t, b)
 		b.client.CloseIdleConnections()
 		s.Close()
-		hs.Close()
 		stop()
 		if err := <-b.ran; err != nil {
 			t.Error(err)

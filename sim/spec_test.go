@@ -101,7 +101,7 @@ func TestNewClusterRefusesABadConfig(t *testing.T) {
 	if _, err := sim.NewCluster(sim.Config{}); fault.Of(err) != fault.Usage {
 		t.Errorf("empty config: %v", err)
 	}
-	if _, err := sim.NewServer(sim.Config{}, nil); fault.Of(err) != fault.Usage {
+	if _, err := sim.NewServer(sim.Config{}, sim.ServerOptions{}); fault.Of(err) != fault.Usage {
 		t.Errorf("empty config: %v", err)
 	}
 }

@@ -21,7 +21,7 @@ import (
 // analyzeFlags are the flags of `tailgate analyze`.
 type analyzeFlags struct {
 	gate, html, junit string
-	tables            string
+	tables, truth     string
 	by                []string
 	warmup            time.Duration
 	asJSON            bool
@@ -53,6 +53,7 @@ Exit codes: 0 done, gate passed; 1 unreadable; 2 wrong usage or a faulty gate fi
 	fl.StringVar(&f.html, "html", "", "also write the report as one HTML file")
 	fl.StringVar(&f.junit, "junit", "", "also write the gate's rules as JUnit XML")
 	fl.StringVar(&f.tables, "tables", "", "also write runs, buckets and verdicts as Parquet files into this folder")
+	fl.StringVar(&f.truth, "truth", "", "compare with what the simulated engine saw (the file of tailgate sim --truth)")
 	fl.BoolVar(&f.asJSON, "json", false, "print one JSON object")
 	return cmd
 }
@@ -76,6 +77,11 @@ func (a *app) analyze(ctx context.Context, inputs []string, f *analyzeFlags, war
 	report, err := analyze.Analyze(ctx, data, o)
 	if err != nil {
 		return err
+	}
+	if f.truth != "" {
+		if report.Truth, err = analyze.CompareTruth(ctx, inputs, f.truth); err != nil {
+			return err
+		}
 	}
 	if err := errors.Join(writeRendered(f.html, report.WriteHTML), writeRendered(f.junit, report.WriteJUnit)); err != nil {
 		return err

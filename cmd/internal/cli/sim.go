@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -15,7 +13,7 @@ import (
 )
 
 func (a *app) simCommand() *cobra.Command {
-	var listen string
+	var listen, truth string
 	var presets bool
 	var faults []string
 	cmd := &cobra.Command{
@@ -42,11 +40,12 @@ Exit codes: 0 stopped by a signal; 1 cannot listen; 2 wrong usage.`,
 			if err != nil {
 				return err
 			}
-			return a.serve(cmd.Context(), config, listen)
+			return a.serve(cmd.Context(), config, listen, truth)
 		},
 	}
 	cmd.AddCommand(a.simFitCommand())
 	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:8000", "address to listen on; port 0 takes a free one")
+	cmd.Flags().StringVar(&truth, "truth", "", "at the end write when each request was received and each token written (Parquet)")
 	addFaults(cmd, &faults)
 	cmd.Flags().BoolVar(&presets, "presets", false, "list the presets with their source and stated error")
 	return cmd
@@ -89,34 +88,35 @@ func (a *app) printPresets() error {
 	return nil
 }
 
-// serve runs the simulated engine until the context ends, then lets requests in flight finish.
-func (a *app) serve(ctx context.Context, config sim.Config, address string) error {
-	server, err := sim.NewServer(config, a.logger())
-	if err != nil {
-		return err
-	}
-	defer server.Close()
+// serve runs the simulated engine until the context ends, then lets requests in flight finish. A second signal cuts
+// them.
+func (a *app) serve(ctx context.Context, config sim.Config, address, truth string) (err error) {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
 		return fmt.Errorf("listening on %s: %w", address, err)
 	}
-	web := &http.Server{Handler: server.Handler(), ReadHeaderTimeout: 10 * time.Second}
-	engine := make(chan error, 1)
-	go func() { engine <- server.Run(ctx) }()
-	go func() {
-		<-ctx.Done()
-		drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
-		defer cancel()
-		if err := web.Shutdown(drain); err != nil {
-			a.note("some requests were cut: %v", err)
+	defer l.Close()
+	o := sim.ServerOptions{Log: a.logger()}
+	if truth != "" {
+		if o.Truth, err = sim.NewTruthLog(truth); err != nil {
+			return err
 		}
-	}()
-	fmt.Fprintf(a.stdout, "listening on http://%s\n", l.Addr())
-	if err := web.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-		return fmt.Errorf("serving: %w", err)
+		defer func() { err = errors.Join(err, o.Truth.Close()) }()
 	}
-	if err := <-engine; err != nil && !errors.Is(err, context.Canceled) {
+	server, err := sim.NewServer(config, o)
+	if err != nil {
 		return err
 	}
-	return nil
+	defer server.Close()
+	fmt.Fprintf(a.stdout, "listening on http://%s\n", l.Addr())
+	served := make(chan struct{})
+	defer close(served)
+	go func() {
+		select {
+		case <-a.abort:
+			server.Close()
+		case <-served:
+		}
+	}()
+	return server.Serve(ctx, l)
 }

@@ -1,4 +1,4 @@
-package replay
+package waiter
 
 import (
 	"errors"
@@ -10,27 +10,27 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// threadWaiter waits in ppoll on a thread of its own, with a timer slack of 1 ns. The runtime's timers round up
-// to whole milliseconds on an idle process, which would be half a millisecond of lag on every send.
-type threadWaiter struct {
+// thread waits in ppoll on a thread of its own, with a timer slack of 1 ns. The runtime's timers round up
+// to whole milliseconds on an idle process, which would be half a millisecond of lateness each time.
+type thread struct {
 	mu sync.Mutex // guards fd against a wake after close
 	fd int        // eventfd; -1 = closed
 }
 
-// newWaiter locks the calling goroutine to its thread, for good: the goroutine must end without unlocking, so
-// that the thread with its changed slack ends too.
-func newWaiter() (waiter, error) {
+// New returns a waiter by the kernel's timers. It locks the calling goroutine to its thread, for good: the
+// goroutine must end without unlocking, so that the thread with its changed slack ends too.
+func New() (Waiter, error) {
 	fd, err := unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC)
 	if err != nil {
-		return nil, fmt.Errorf("setting up the dispatcher: %w", err)
+		return nil, fmt.Errorf("making an event descriptor: %w", err)
 	}
 	runtime.LockOSThread()
 	// Without the slack the timer is coarser by 50 µs, no more; sandboxes may refuse it.
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
-	return &threadWaiter{fd: fd}, nil
+	return &thread{fd: fd}, nil
 }
 
-func (w *threadWaiter) wait(deadline time.Time) {
+func (w *thread) Wait(deadline time.Time) {
 	// What was made runnable by this thread must not wait until the runtime notices that the thread sleeps.
 	runtime.Gosched()
 	var timeout *unix.Timespec
@@ -46,7 +46,7 @@ func (w *threadWaiter) wait(deadline time.Time) {
 	}
 }
 
-func (w *threadWaiter) wake() {
+func (w *thread) Wake() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.fd < 0 {
@@ -61,7 +61,7 @@ func (w *threadWaiter) wake() {
 	}
 }
 
-func (w *threadWaiter) close() {
+func (w *thread) Close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	unix.Close(w.fd)
