@@ -170,7 +170,7 @@ func TestReplicaThatIsDeadFromTheStartServesNothing(t *testing.T) {
 			t.Errorf("%+v", ev)
 		}
 	}
-	if on[1] != 0 || on[0]+on[2] != 60 || on[0] < 20 {
+	if on[0] != 30 || on[1] != 0 || on[2] != 30 {
 		t.Errorf("requests by replica: %v", on)
 	}
 }

@@ -38,7 +38,7 @@ func WriteHelp(w io.Writer) error {
 	if err := tw.Flush(); err != nil {
 		return err
 	}
-	b.WriteString("\nSHARE is 0.01 or 1%; FROM and FOR are durations since the start, such as 120s: --fault kill:1@120s,for=60s\n")
+	b.WriteString("\nSHARE is 0.01 or 1%; FROM and FOR are durations, FROM since the start, such as 120s: --fault kill:1@120s,for=60s\n")
 	b.WriteString("is kill=1@120s+60s. Stated error of every preset: " + statedError + ".\n")
 	_, err := io.WriteString(w, b.String())
 	return err
