@@ -81,8 +81,15 @@ func (x *exchange) await(st *stream) {
 		x.close = true
 		return
 	}
-	<-st.ended
-	x.close = x.close || st.closing
+	closing := true
+	select {
+	case <-st.ended:
+		closing = st.closing
+	case <-p.s.closed:
+	}
+	if x.close = x.close || closing; x.close {
+		p.s.cancel(st) // if the connection broke off
+	}
 }
 
 // request turns a body into an engine request.

@@ -50,7 +50,7 @@ type mode uint8
 
 const (
 	unstarted mode = iota // nobody: the header is not out yet
-	fast                  // Run, as the connection takes everything at once
+	fast                  // run, as the connection takes everything at once
 	slow                  // a goroutine, as it does not
 	over                  // nobody any more
 )
@@ -63,7 +63,7 @@ type progress struct {
 	end    schemas.EngineEvent // set when done
 }
 
-// push notes an event and tells whether Run has to write it.
+// push notes an event and tells whether run has to write it.
 func (st *stream) push(ev *schemas.EngineEvent) (forRun bool) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -277,7 +277,7 @@ func (s *Server) finish(st *stream) {
 	} else {
 		s.peers.idle(st.p)
 	}
-	st.ended <- struct{}{}
+	st.tell()
 }
 
 // abandon gives an answer up that the connection does not take any more. Its goroutine notices the end of the
@@ -285,7 +285,17 @@ func (s *Server) finish(st *stream) {
 func (s *Server) abandon(st *stream) {
 	st.mode, st.closing = over, true
 	st.stopSilence()
+	s.keep(st, schemas.ResultCancelled, 200)
 	st.p.conn.Close()
+	st.tell()
+}
+
+// tell lets the connection's goroutine know that nobody writes any more.
+func (st *stream) tell() {
+	select {
+	case st.ended <- struct{}{}:
+	default:
+	}
 }
 
 func (st *stream) stopSilence() {
