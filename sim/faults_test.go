@@ -161,6 +161,20 @@ func TestKilledReplicaTakesItsRequestsWithItAndComesBackEmpty(t *testing.T) {
 	}
 }
 
+func TestReplicaThatIsDeadFromTheStartServesNothing(t *testing.T) {
+	c := mustCluster(t, mustConfig(t, plain+",replicas=3,kill=1@0s"))
+	on := map[int32]int{}
+	for _, ev := range ends(collect(c, steady(60, 10*time.Millisecond, func(int) schemas.TraceRow { return row(10, 5) })...)) {
+		on[ev.Target]++
+		if ev.Status != schemas.ResultOK {
+			t.Errorf("%+v", ev)
+		}
+	}
+	if on[0] != 30 || on[1] != 0 || on[2] != 30 {
+		t.Errorf("requests by replica: %v", on)
+	}
+}
+
 func TestNoReplicaLeftRefuses(t *testing.T) {
 	for _, router := range sim.Routers() {
 		c := mustCluster(t, mustConfig(t, plain+",replicas=2,kill=0@1s+1s,kill=1@1s,router="+router))

@@ -107,7 +107,7 @@ func TestFitFindsThePresets(t *testing.T) {
 // time as a client's are, servers that tell their queue times and servers that do not.
 func TestFitIntervalsHoldTheTruth(t *testing.T) {
 	p := mustConfig(t, "sim:replicas=2")
-	seeds := uint64(prove(t, 12, 100))
+	seeds := uint64(prove(t, 8, 100))
 	for _, tc := range []struct {
 		jitter float64
 		told   bool

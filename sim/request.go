@@ -50,30 +50,31 @@ const (
 // left returns the tokens that must be computed before the next token comes out: 1 when decoding.
 func (r *request) left() int32 { return r.prompt + r.generated - r.computed }
 
-// token makes one more output token at the given time and returns the event that it shows in, if it does: with
+// token makes one more output token at the given time and sets ev to the event that it shows in, if it does: with
 // chunks, tokens wait for the rest of theirs. The last one ends r.
-func (r *request) token(at int64) (ev schemas.EngineEvent, shown bool) {
+func (r *request) token(at int64, ev *schemas.EngineEvent) (shown bool) {
 	if r.fail != failNone && r.generated == r.failAt {
-		return r.end(at, r.failStatus(), r.failHTTP()), true
+		*ev = r.end(at, r.failStatus(), r.failHTTP())
+		return true
 	}
 	if r.generated == 0 {
 		r.first = at
 	}
 	r.generated++
-	reasoning := r.generated <= r.shape.reasoning
-	last := r.generated == r.output
 	n := r.generated - r.sent
-	// Reasoning and answer never share an event.
-	if n < r.shape.chunk && !last && r.generated != r.shape.reasoning {
-		return ev, false
+	if r.generated < r.output {
+		// Reasoning and answer never share an event.
+		if n < r.shape.chunk && r.generated != r.shape.reasoning {
+			return false
+		}
+		r.sent = r.generated
+		*ev = schemas.EngineEvent{ID: r.id, AtNs: at, Tokens: n, Reasoning: r.generated <= r.shape.reasoning, Target: r.replica}
+		return true
 	}
 	r.sent = r.generated
-	if !last {
-		return schemas.EngineEvent{ID: r.id, AtNs: at, Tokens: n, Reasoning: reasoning, Target: r.replica}, true
-	}
-	ev = r.end(at, schemas.ResultOK, http.StatusOK)
-	ev.Tokens, ev.Reasoning = n, reasoning
-	return ev, true
+	*ev = r.end(at, schemas.ResultOK, http.StatusOK)
+	ev.Tokens, ev.Reasoning = n, r.generated <= r.shape.reasoning
+	return true
 }
 
 // end returns the event that ends r.

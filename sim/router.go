@@ -34,6 +34,8 @@ func (c *Cluster) route(r *request) int32 {
 	}
 	for i := range n {
 		if j := (first + i) % n; !c.dead[j] {
+			// The turn of a dead replica is nobody's: the living ones share alike.
+			c.turn = (j + 1) % n
 			return int32(j)
 		}
 	}

@@ -135,10 +135,11 @@ func (e *slotEngine) finish(emit func(schemas.EngineEvent)) {
 		e.n.promptTokens += int64(r.prompt)
 	}
 	made := r.generated
-	ev, shown := r.token(now)
+	var ev schemas.EngineEvent
+	shown := r.token(now, &ev)
 	e.n.generationTokens += int64(r.generated - made)
 	e.n.steps++
-	if ev.Done {
+	if shown && ev.Done {
 		heap.Pop(&e.busy)
 		e.leave(r, now)
 		e.n.ended(ev.Status)

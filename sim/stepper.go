@@ -166,6 +166,7 @@ func (e *stepper) finish(emit func(schemas.EngineEvent)) {
 	now := e.endAt
 	e.inStep = false
 	kept := e.running[:0]
+	var ev schemas.EngineEvent
 	for _, r := range e.running {
 		r.computed += r.chunk
 		if r.chunk > 0 && r.left() == 0 {
@@ -174,15 +175,17 @@ func (e *stepper) finish(emit func(schemas.EngineEvent)) {
 			}
 			r.decoding = true
 			made := r.generated
-			ev, shown := r.token(now)
+			shown := r.token(now, &ev)
 			e.n.generationTokens += int64(r.generated - made)
-			if ev.Done {
+			switch {
+			case !shown:
+			case ev.Done:
 				r.place = gone
 				e.release(r)
 				e.n.ended(ev.Status)
-			}
-			if shown {
 				emit(e.later.part(r, ev))
+			default:
+				emit(ev)
 			}
 		}
 		r.chunk = 0

@@ -109,7 +109,7 @@ func (f *replayFlags) validate(cmd *cobra.Command, a *app, o replay.Options) err
 	case len(f.targets) == 0 && !f.dryRun:
 		errs = append(errs, errors.New("--target is missing"))
 	case simulated == 0 && len(f.faults) > 0:
-		errs = append(errs, errors.New("--fault needs --target sim:"))
+		errs = append(errs, errors.New("--fault needs a simulated target (--target sim:…)"))
 	case simulated > 0 && len(f.targets) > 1:
 		errs = append(errs, errors.New("sim: is a whole cluster and stands alone (sim:…,replicas=N)"))
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -76,12 +75,17 @@ func engine(spec string, faults []string) (sim.Config, error) {
 }
 
 func (a *app) printPresets() error {
-	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "preset\tstated error\tsource")
 	for _, p := range sim.Presets() {
-		fmt.Fprintf(w, "%s\t%s\t%s\n", p.Name, p.Error, p.Source)
+		c := p.Config
+		fmt.Fprintf(a.stdout, "%s\n  step_ms: a=%g b=%g c=%g d=%g e=%g", p.Name, c.A, c.B, c.C, c.D, c.E)
+		if c.F > 0 {
+			fmt.Fprintf(a.stdout, " f=%g (%d/%d experts)", c.F, c.ActiveExperts, c.Experts)
+		}
+		fmt.Fprintf(a.stdout, "\n  limits: kv_tokens=%d max_num_batched_tokens=%d max_num_seqs=%d max_model_len=%d\n", c.KVTokens,
+			c.MaxBatchedTokens, c.MaxNumSeqs, c.MaxModelLen)
+		fmt.Fprintf(a.stdout, "  source: %s\n  KV: %s\n  checked: %s\n  stated error: %s\n", p.Source, p.KVSource, p.Checked, p.Error)
 	}
-	return w.Flush()
+	return nil
 }
 
 // serve runs the simulated engine until the context ends, then lets requests in flight finish. A second signal cuts
