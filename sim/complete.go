@@ -38,7 +38,7 @@ func (s *Server) complete(x *exchange, op string, raw []byte) {
 		s.keep(st, refusalStatus(refused), refused)
 		return
 	}
-	if b.Stream && r.fail != failReset {
+	if b.Stream && !st.mute {
 		// At once, before the engine has looked at the request, as vLLM does.
 		buf := append(appendHead(nil, http.StatusOK, "text/event-stream; charset=utf-8", st.closing), "Cache-Control: no-cache\r\n"...)
 		if st.chunked {

@@ -206,6 +206,7 @@ func (s *Server) submit(st *stream) (refused int32) {
 	if _, code := s.cluster.enqueue(int64(now), r); code != 0 {
 		return code
 	}
+	st.mute = r.fail == failReset // from here on the cluster may change it
 	s.streams[r.id] = st
 	if len(s.outbox) > 0 || !s.waiting || r.place == gone || s.cluster.planned(r.replica) {
 		s.nudge()

@@ -27,6 +27,7 @@ type stream struct {
 	quiet   bool // not streamed
 	chunked bool // the stream goes out in chunks, not until the connection ends
 	closing bool // the connection ends behind the answer
+	mute    bool // the connection is reset before any byte of an answer
 	ended   chan struct{}
 	last    int64 // time of the last token; the server's mutex guards it
 	queued  bool  // in the server's outbox; the server's mutex guards it
@@ -224,7 +225,7 @@ func (st *stream) appendChunk(buf []byte) (whole, frame []byte) {
 		buf = append(buf, ": keep-alive\n\n"...)
 	}
 	// Of a reset answer not even the header was sent.
-	if st.r.fail != failReset {
+	if !st.mute {
 		buf = st.out.events(buf, st.sent, &st.state)
 	}
 	switch {
