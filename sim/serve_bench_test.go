@@ -201,18 +201,12 @@ func benchSend(b *testing.B, client *http.Transport, url string, i, tokens int) 
 		return
 	}
 	defer resp.Body.Close()
-	buf, n := make([]byte, 4096), 0
-	for {
-		k, err := resp.Body.Read(buf)
-		n += bytes.Count(buf[:k], []byte(`"text":`))
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			b.Error(err)
-			return
-		}
+	answer, err := io.ReadAll(resp.Body)
+	if err != nil {
+		b.Error(err)
+		return
 	}
+	n := bytes.Count(answer, []byte(`"text":`))
 	if n != tokens {
 		b.Errorf("%d of %d tokens", n, tokens)
 	}
