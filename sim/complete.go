@@ -38,7 +38,7 @@ func (s *Server) complete(x *exchange, op string, raw []byte) {
 		s.keep(st, refusalStatus(refused), refused)
 		return
 	}
-	if b.Stream && r.fail != failReset {
+	if b.Stream && !st.mute {
 		// At once, before the engine has looked at the request, as vLLM does.
 		buf := append(appendHead(nil, http.StatusOK, "text/event-stream; charset=utf-8", st.closing), "Cache-Control: no-cache\r\n"...)
 		if st.chunked {
@@ -81,8 +81,15 @@ func (x *exchange) await(st *stream) {
 		x.close = true
 		return
 	}
-	<-st.ended
-	x.close = x.close || st.closing
+	closing := true
+	select {
+	case <-st.ended:
+		closing = st.closing
+	case <-p.s.closed:
+	}
+	if x.close = x.close || closing; x.close {
+		p.s.cancel(st) // if the connection broke off
+	}
 }
 
 // request turns a body into an engine request.

@@ -155,6 +155,27 @@ func TestSlowReaderGetsEverything(t *testing.T) {
 	}
 }
 
+// A client that has sent its next request already is not heard when it hangs up; the first write that fails tells.
+func TestHangUpBehindTheNextRequest(t *testing.T) {
+	address := loopback(t, quick, sim.ServerOptions{})
+	c := dial(t, address)
+	io.WriteString(c, post("/v1/completions", "", `{"prompt":"x","max_tokens":90000,"stream":true}`)+post("/v1/completions", "", `{"prompt":"x"}`))
+	if resp, err := http.ReadResponse(bufio.NewReader(c), nil); err != nil || resp.StatusCode != 200 {
+		t.Fatal(err, resp)
+	}
+	c.SetLinger(0)
+	c.Close()
+	for {
+		resp, err := http.Get("http://" + address + "/metrics")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text := read(t, resp); strings.Contains(text, `finished_reason="abort",model_name="llama-3.1-8b"} 1`) {
+			return
+		}
+	}
+}
+
 func TestResetIsAReset(t *testing.T) {
 	address := loopback(t, quick+",reset=1", sim.ServerOptions{})
 	for _, stream := range []bool{true, false} {

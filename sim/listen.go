@@ -22,21 +22,19 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 			s.log.Warn("the kernel gives no receive stamps: the simulator takes its own", "error", err)
 		}
 	}
-	ran := make(chan error, 1)
-	go func() { ran <- s.Run(ctx) }()
-	accepted := make(chan error, 1)
+	s.log.Info("simulated engine runs", "spec", s.cfg.String(), "note", "simulated; never a Safe QPS for real hardware")
+	ran, accepted := make(chan error, 1), make(chan error, 1)
+	go func() { ran <- s.run(ctx) }() // a goroutine of its own, which may end with its thread
 	go func() { accepted <- s.accept(l) }()
 	select {
 	case err := <-ran:
-		l.Close()
-		<-accepted
+		err = errors.Join(err, l.Close(), <-accepted)
 		s.peers.drain(s.closed)
 		return err
 	case err := <-accepted:
 		s.Close()
 		s.peers.closeAll()
-		<-ran
-		return err
+		return errors.Join(err, <-ran)
 	}
 }
 

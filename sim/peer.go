@@ -83,7 +83,7 @@ func (p *peer) serve() {
 
 // next reads a request and answers it; it returns false when the connection ends.
 func (p *peer) next() bool {
-	p.conn.SetReadDeadline(time.Now().Add(headerTimeout))
+	p.within(headerTimeout)
 	r, err := http.ReadRequest(p.br)
 	if err != nil {
 		p.refuse(err)
@@ -105,6 +105,16 @@ func (p *peer) next() bool {
 	}
 	p.s.route(x)
 	return !x.close
+}
+
+// within ends reads that take longer; 0 = never.
+func (p *peer) within(limit time.Duration) {
+	var at time.Time
+	if limit > 0 {
+		at = time.Now().Add(limit)
+	}
+	// A connection that is closed fails at the next read.
+	_ = p.conn.SetReadDeadline(at)
 }
 
 func hasToken(h http.Header, token string) bool {
@@ -170,9 +180,9 @@ func (x *exchange) body() ([]byte, *apiError) {
 	}
 	buf := x.p.s.buffer()
 	buf.Grow(int(max(bytes.MinRead, x.r.ContentLength+bytes.MinRead)))
-	x.p.conn.SetReadDeadline(time.Now().Add(bodyTimeout))
+	x.p.within(bodyTimeout)
 	_, err := buf.ReadFrom(io.LimitReader(x.r.Body, maxBody+1))
-	x.p.conn.SetReadDeadline(time.Time{})
+	x.p.within(0)
 	switch {
 	case err != nil:
 		return nil, badRequest("", "reading the body: the connection broke off")

@@ -68,12 +68,13 @@ func serveBench(kind string) error {
 	return s.Serve(ctx, l)
 }
 
-// bareLoop is the least that a server of streams can do: one goroutine per connection reads a request, and sleeps and
-// writes once per token. It looks at nothing but max_tokens, and does not notice a hang-up.
+// bareLoop is about the least that a mock of a streaming server does: one goroutine per connection reads a request,
+// finds four of its fields, and sleeps and writes once per token. It has no engine, checks nothing, and does not notice
+// a hang-up before a write fails.
 func bareLoop(c net.Conn) {
 	defer c.Close()
 	br := bufio.NewReaderSize(c, 4096)
-	for {
+	for served := 0; ; served++ {
 		r, err := http.ReadRequest(br)
 		if err != nil {
 			return
@@ -82,14 +83,12 @@ func bareLoop(c net.Conn) {
 		if err != nil {
 			return
 		}
-		_, after, _ := bytes.Cut(body, []byte(`"max_tokens":`))
-		digits, _, _ := bytes.Cut(after, []byte(","))
-		n, err := strconv.Atoi(string(digits))
-		if err != nil {
+		n, err := strconv.Atoi(bareField(body, "max_tokens"))
+		if err != nil || bareField(body, "stream") != "true" {
 			return
 		}
-		const event = `data: {"id":"cmpl-1","object":"text_completion","created":1,"model":"mock","choices":[{"index":0,"text":" tok","logprobs":null,"finish_reason":null}]}` + "\n\n"
-		chunk := fmt.Appendf(nil, "%x\r\n%s\r\n", len(event), event)
+		head := fmt.Sprintf(`data: {"id":"cmpl-%d","object":"text_completion","created":%d,"model":"mock","choices":[`, served, time.Now().Unix())
+		chunk := bareChunk(nil, head+`{"index":0,"text":" tok","logprobs":null,"finish_reason":null}]}`)
 		out := []byte("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
 		due := time.Now()
 		for i := range n {
@@ -97,7 +96,10 @@ func bareLoop(c net.Conn) {
 			time.Sleep(time.Until(due))
 			out = append(out, chunk...)
 			if i == n-1 {
-				out = append(out, "e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n"...)
+				if bareField(body, "include_usage") == "true" {
+					out = bareChunk(out, fmt.Sprintf(`%s],"usage":{"prompt_tokens":%d,"total_tokens":%d,"completion_tokens":%d}}`, head, len(body)/4, len(body)/4+n, n))
+				}
+				out = append(bareChunk(out, "data: [DONE]"), "0\r\n\r\n"...)
 			}
 			if _, err := c.Write(out); err != nil {
 				return
@@ -105,6 +107,20 @@ func bareLoop(c net.Conn) {
 			out = out[:0]
 		}
 	}
+}
+
+// bareField returns what stands behind the last occurrence of a name.
+func bareField(body []byte, name string) string {
+	i := bytes.LastIndex(body, []byte(`"`+name+`":`))
+	if i < 0 {
+		return ""
+	}
+	value := body[i+len(name)+3:]
+	return string(value[:max(0, bytes.IndexAny(value, ",}"))])
+}
+
+func bareChunk(buf []byte, event string) []byte {
+	return fmt.Appendf(buf, "%x\r\n%s\n\n\r\n", len(event)+2, event)
 }
 
 // BenchmarkServe compares the CPU time that a token costs in the server's process with that of bareLoop, under the
@@ -185,18 +201,12 @@ func benchSend(b *testing.B, client *http.Transport, url string, i, tokens int) 
 		return
 	}
 	defer resp.Body.Close()
-	buf, n := make([]byte, 4096), 0
-	for {
-		k, err := resp.Body.Read(buf)
-		n += bytes.Count(buf[:k], []byte(`"text":`))
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			b.Error(err)
-			return
-		}
+	answer, err := io.ReadAll(resp.Body)
+	if err != nil {
+		b.Error(err)
+		return
 	}
+	n := bytes.Count(answer, []byte(`"text":`))
 	if n != tokens {
 		b.Errorf("%d of %d tokens", n, tokens)
 	}

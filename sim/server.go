@@ -17,7 +17,7 @@ import (
 // a late wake-up delays what clients see of that step and nothing after it, and is measured in /metrics as
 // tailgate_sim_step_lateness_seconds and tailgate_sim_write_lateness_seconds.
 //
-// One goroutine, Run's, waits for the end of a step and writes its tokens to all connections, one after the
+// One goroutine, run's, waits for the end of a step and writes its tokens to all connections, one after the
 // other and without ever blocking. A connection that does not take its tokens at once gets a goroutine that
 // writes to it until it has caught up.
 type Server struct {
@@ -37,13 +37,13 @@ type Server struct {
 	mu       sync.Mutex // guards all below
 	cluster  *Cluster
 	streams  map[int64]*stream
-	outbox   []*stream     // what Run has to write
-	due      time.Duration // event that Run waits for
+	outbox   []*stream     // what run has to write
+	due      time.Duration // event that run waits for
 	waiting  bool          // due is set
 	draining bool
-	waiter   waiter.Waiter // Run's; nil before it runs
+	waiter   waiter.Waiter // run's; nil before it runs
 	spare    []*stream     // the outbox of the flush before
-	scratch  []byte        // of flush, which Run alone calls
+	scratch  []byte        // of flush, which run alone calls
 }
 
 // ServerOptions of a Server. The zero value logs nothing and keeps no truth.
@@ -75,18 +75,7 @@ func NewServer(c Config, o ServerOptions) (*Server, error) {
 	return s, nil
 }
 
-// Run drives the engine until ctx ends, then drains: new requests get 503, those in flight are served to their
-// end, and Run returns nil. Close ends it at once. Requests wait while Run is not running; call it once.
-//
-// Serve does this and answers requests.
-func (s *Server) Run(ctx context.Context) error {
-	s.log.Info("simulated engine runs", "spec", s.cfg.String(), "note", "simulated; never a Safe QPS for real hardware")
-	ran := make(chan error)
-	// A goroutine of its own, which may end with its thread.
-	go func() { ran <- s.run(ctx) }()
-	return <-ran
-}
-
+// run drives the engine until ctx ends, then until nothing is in flight, or until Close.
 func (s *Server) run(ctx context.Context) error {
 	w, err := s.newWaiter()
 	if err != nil {
@@ -119,7 +108,7 @@ func (s *Server) newWaiter() (waiter.Waiter, error) {
 	return waiter.New()
 }
 
-// Close ends Run and cuts every stream. It may be called more than once.
+// Close ends Serve and cuts every stream. It may be called more than once.
 func (s *Server) Close() {
 	s.once.Do(func() { close(s.closed) })
 	s.drain()
@@ -189,7 +178,7 @@ func (s *Server) deliver(ev schemas.EngineEvent) {
 	}
 }
 
-// flush writes the tokens that are due. Run alone calls it.
+// flush writes the tokens that are due. Only run calls it.
 func (s *Server) flush() {
 	s.mu.Lock()
 	batch := s.outbox
@@ -217,6 +206,7 @@ func (s *Server) submit(st *stream) (refused int32) {
 	if _, code := s.cluster.enqueue(int64(now), r); code != 0 {
 		return code
 	}
+	st.mute = r.fail == failReset // from here on the cluster may change it
 	s.streams[r.id] = st
 	if len(s.outbox) > 0 || !s.waiting || r.place == gone || s.cluster.planned(r.replica) {
 		s.nudge()
@@ -253,7 +243,7 @@ func (s *Server) cancel(st *stream) {
 	s.nudge()
 }
 
-// nudge makes Run look at the cluster again. It needs s.mu.
+// nudge makes run look at the cluster again. It needs s.mu.
 func (s *Server) nudge() {
 	if s.waiter != nil {
 		s.waiter.Wake()

@@ -27,6 +27,7 @@ type stream struct {
 	quiet   bool // not streamed
 	chunked bool // the stream goes out in chunks, not until the connection ends
 	closing bool // the connection ends behind the answer
+	mute    bool // the connection is reset before any byte of an answer
 	ended   chan struct{}
 	last    int64 // time of the last token; the server's mutex guards it
 	queued  bool  // in the server's outbox; the server's mutex guards it
@@ -50,7 +51,7 @@ type mode uint8
 
 const (
 	unstarted mode = iota // nobody: the header is not out yet
-	fast                  // Run, as the connection takes everything at once
+	fast                  // run, as the connection takes everything at once
 	slow                  // a goroutine, as it does not
 	over                  // nobody any more
 )
@@ -63,7 +64,7 @@ type progress struct {
 	end    schemas.EngineEvent // set when done
 }
 
-// push notes an event and tells whether Run has to write it.
+// push notes an event and tells whether run has to write it.
 func (st *stream) push(ev *schemas.EngineEvent) (forRun bool) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -224,7 +225,7 @@ func (st *stream) appendChunk(buf []byte) (whole, frame []byte) {
 		buf = append(buf, ": keep-alive\n\n"...)
 	}
 	// Of a reset answer not even the header was sent.
-	if st.r.fail != failReset {
+	if !st.mute {
 		buf = st.out.events(buf, st.sent, &st.state)
 	}
 	switch {
@@ -277,7 +278,7 @@ func (s *Server) finish(st *stream) {
 	} else {
 		s.peers.idle(st.p)
 	}
-	st.ended <- struct{}{}
+	st.tell()
 }
 
 // abandon gives an answer up that the connection does not take any more. Its goroutine notices the end of the
@@ -285,7 +286,17 @@ func (s *Server) finish(st *stream) {
 func (s *Server) abandon(st *stream) {
 	st.mode, st.closing = over, true
 	st.stopSilence()
+	s.keep(st, schemas.ResultCancelled, 200)
 	st.p.conn.Close()
+	st.tell()
+}
+
+// tell lets the connection's goroutine know that nobody writes any more.
+func (st *stream) tell() {
+	select {
+	case st.ended <- struct{}{}:
+	default:
+	}
 }
 
 func (st *stream) stopSilence() {
