@@ -203,9 +203,6 @@ func (c *Client) request(t *target, call *replay.Call) *http.Request {
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Body: b, ContentLength: b.size(),
 	}
-	if host := header.Get("Host"); host != "" {
-		req.Host = host
-	}
 	if t.base.Scheme == "http" || c.opts.HTTP1 || t.proto.Load() == 1 {
 		// net/http needs this when an idle connection turns out to be closed before a byte was written. It is
 		// no retry: the target has seen nothing. Over HTTP/2 it would retry what a GOAWAY refused, after a pause.

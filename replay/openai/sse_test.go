@@ -6,6 +6,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"tailgate/replay"
 )
 
 // frame collects the events of packets as "name|data".
@@ -146,4 +149,29 @@ func FuzzSSE(f *testing.F) {
 			t.Errorf("one packet: got %q, want %q", got, want)
 		}
 	})
+}
+
+// The way of an ordinary event, from the packet to the outcome, takes no memory of its own.
+func TestOrdinaryEventsTakeNoMemory(t *testing.T) {
+	for api, data := range map[string]string{
+		APIChat: ordinary[1], APIResponses: deltas[0],
+		APICompletions: `{"id":"c","choices":[{"index":0,"text":"x","logprobs":null,"finish_reason":null,"stop_reason":null}]}`,
+	} {
+		o := replay.NewOutcome()
+		o.ExpectTokens(1 << 16)
+		s := newStream(&o, api, nil)
+		packet := []byte("data: " + data + "\n\n")
+		at := time.Duration(0)
+		if n := testing.AllocsPerRun(1000, func() {
+			at += time.Millisecond
+			if !s.feed(packet, at) {
+				t.Fatal("the stream has failed")
+			}
+		}); n != 0 {
+			t.Errorf("%s: %v allocations an event", api, n)
+		}
+		if o.Events < 1000 {
+			t.Errorf("%s: %d events", api, o.Events)
+		}
+	}
 }
