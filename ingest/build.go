@@ -110,7 +110,7 @@ func (b *batch) unpack(w *words) error {
 }
 
 // batchesAhead is how many batches are under way at a time.
-const batchesAhead = 10
+const batchesAhead = 24
 
 // stream calls visit with the day's rows in order, without duplicates. Visit must see to it that each batch is
 // freed, also when it returns an error. Reading, unpacking and visiting run beside each other.

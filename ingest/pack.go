@@ -117,10 +117,7 @@ func (w *words) code(s []byte) uint32 {
 	return c
 }
 
-// word returns the value of a code. It must not run while codes are given.
-func (w *words) word(code uint32) string { return w.list[code] }
-
-// text returns the value of a slot's word, "" for null.
+// text returns the value of a slot's word, "" for null. It must not run while codes are given.
 func (w *words) text(word uint32) string {
 	if word == 0 {
 		return ""

@@ -3,6 +3,7 @@ package ingest
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -157,14 +158,14 @@ func TestStreamsEndWithTheirErrors(t *testing.T) {
 		}
 		return nil
 	})
-	if err != context.Canceled || visits == 20 {
+	if !errors.Is(err, context.Canceled) || visits == 20 {
 		t.Errorf("%v after %d visits", err, visits)
 	}
 	_, err = b.stream(t.Context(), func(next *batch) error {
 		defer next.free()
 		return os.ErrInvalid
 	})
-	if err != os.ErrInvalid {
+	if !errors.Is(err, os.ErrInvalid) {
 		t.Errorf("%v", err)
 	}
 }

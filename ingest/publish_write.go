@@ -22,10 +22,10 @@ const groupBytes = 96 << 20
 // fixedBytes is what the columns of fixed size take in a row, with those of dictionaries.
 const fixedBytes = 84
 
-// sizeOf is about what a row takes in the file before compression when it keeps so many ids. It hangs on nothing
-// but the row, since row groups must end at the same rows in every build.
-func sizeOf(s *slot, keep int) int {
-	size := fixedBytes + 8*keep
+// sizeOf is about what a row, as it is published, takes in the file before compression. It hangs on nothing but the
+// row, since row groups must end at the same rows in every build.
+func sizeOf(s *slot) int {
+	size := fixedBytes + len(s.ids)
 	for _, t := range s.texts {
 		size += len(t)
 	}
@@ -79,7 +79,7 @@ func (p *writing) write(rows *batch) error {
 			p.odd[uint32(p.at)] = string(s.texts[textRequest])
 		}
 		p.b.finish(s, uint32(p.at), &p.ids)
-		p.size += sizeOf(s, s.numIDs())
+		p.size += sizeOf(s)
 		p.count(s)
 		p.at++
 	}

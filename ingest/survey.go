@@ -125,11 +125,11 @@ func (f *survey) add(s *slot) error {
 	if !s.hasText(textSession) {
 		f.combos[at].loners++
 		known.turn = -1
-	} else if err := f.sessions.Add(spill.Entry{Key: xxh3.Hash(s.texts[textSession]), Row: row, Pos: uint32(at)}); err != nil {
+	} else if err := f.sessions.Add(spill.Entry{Key: textKey(s.texts[textSession]), Row: row, Pos: uint32(at)}); err != nil {
 		return err
 	}
 	if s.hasText(textRequest) {
-		if err := f.requests.Add(spill.Entry{Key: xxh3.Hash(s.texts[textRequest]), Row: row}); err != nil {
+		if err := f.requests.Add(spill.Entry{Key: textKey(s.texts[textRequest]), Row: row}); err != nil {
 			return err
 		}
 	}
@@ -147,8 +147,9 @@ func (f *survey) add(s *slot) error {
 	return nil
 }
 
-// A token of a session or request stands in buckets by 64 bits of its hash, of which ten million tokens have two
-// alike with a chance of 3 in a million.
+// textKey stands for a token of a session or request: 64 bits, of which ten million tokens have two alike with
+// a chance of 3 in a million.
+func textKey(text []byte) uint64 { return xxh3.Hash(text) }
 
 // suspiciousRows is how many different starts or sessions one request id may have: attempts and fallbacks of a
 // request have a few, a gateway that logs a constant has thousands.

@@ -252,14 +252,15 @@ func (l *Lists) Next() []int64 {
 	}
 	c.next += n
 	c.left -= n
-	switch {
-	case c.defs[at] == c.full:
+	switch c.defs[at] {
+	case c.full:
 		l.at += n
 		return l.list[l.at-n : l.at : l.at]
-	case c.defs[at] == c.full-1:
+	case c.full - 1:
 		return []int64{}
+	default:
+		return nil
 	}
-	return nil
 }
 
 // check holds the levels of a page to what the schema has: rows begin in it, and only an empty or null list has no

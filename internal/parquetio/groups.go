@@ -68,7 +68,7 @@ type groupEnd struct {
 }
 
 // columnAhead is how many batches a column may be behind the fastest.
-const columnAhead = 4
+const columnAhead = 16
 
 // NewGroupWriter starts a Parquet file on w. Fills has each column of T's schema by its name. Close or Stop must
 // follow.

@@ -83,7 +83,7 @@ the day is open and --complete was given; 7 the day's key is missing.`,
 	fl.DurationVar(&o.MaxDuration, "max-duration", 0, "how long after its arrival a request may be logged (default 32m)")
 	fl.BoolVar(&o.Complete, "complete", false, "refuse a day whose records may not all have come")
 	fl.BoolVar(&o.Backfill, "backfill", false, "build the day from its newest epoch alone")
-	fl.IntVar(&o.Parts, "parts", 0, "sorters side by side (default: processors)")
+	fl.IntVar(&o.Parts, "parts", 0, "segments read and sorted side by side (default: processors)")
 	fl.StringVar(&memory, "memory", "512MiB", "rows and ids in memory at a time")
 	fl.IntVar(&o.KeepBuilds, "keep-builds", 1, "earlier builds of the day to keep")
 	fl.StringVar(&metrics, "metrics-file", "", "file for Prometheus metrics of the build (textfile collector)")
