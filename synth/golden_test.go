@@ -1,12 +1,15 @@
 package synth_test
 
 import (
+	"flag"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 )
+
+var update = flag.Bool("update", false, "rewrite the golden files")
 
 // golden compares got with a file of testdata.
 func golden(t *testing.T, name string, got []byte) {
