@@ -32,6 +32,8 @@ var metricRows = []metricRow{
 	{"mapping Databricks records", "ingest.BenchmarkLayout/databricks", "encoding_json", 2},
 	{"mapping Helicone records", "ingest.BenchmarkLayout/helicone", "encoding_json", 2},
 	{"mapping Cloudflare records", "ingest.BenchmarkLayout/cloudflare", "encoding_json", 2},
+	{"reading and profiling Mooncake JSONL", "profile.BenchmarkProfileTrace", "encoding_json", 0.5},
+	{"profiling a day of a lake", "profile.BenchmarkProfileLake", "decoding_rows", 0.25},
 }
 
 var metricLine = regexp.MustCompile(`^(Benchmark\S+?)(?:-\d+)?\s+\d+\s.*?([\d.]+) x_vs_(\S+)`)
