@@ -5,11 +5,14 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"testing"
 	"time"
 
+	"tailgate/internal/parquetio"
 	"tailgate/internal/rng"
 	"tailgate/profile"
+	"tailgate/schemas"
 	"tailgate/trace"
 )
 
@@ -71,4 +74,29 @@ func BenchmarkProfileTrace(b *testing.B) {
 	}
 	b.ReportMetric(float64(len(text))/best[0].Seconds()/1e6, "MB/s")
 	b.ReportMetric(best[1].Seconds()/best[0].Seconds(), "x_vs_encoding_json")
+}
+
+// BenchmarkProfileLake reads and profiles a day of a lake, the total and 12 groups, against decoding its rows into
+// structs in the same run.
+func BenchmarkProfileLake(b *testing.B) {
+	root := writeLake(b, lakeRows(1, 20_000, 1))
+	path := filepath.Join(root, "day="+lakeDay, "part.parquet")
+	b.ReportAllocs()
+	best := [2]time.Duration{time.Hour, time.Hour}
+	for b.Loop() {
+		start := time.Now()
+		part, err := profile.ReadLake(b.Context(), root, profile.LakeOptions{Day: lakeDay, BlockSize: 16})
+		if err == nil {
+			_, err = part.Profile(b.Context(), profile.Options{PerGroup: true})
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+		middle := time.Now()
+		if _, _, err := parquetio.ReadFile[schemas.Request](path); err != nil {
+			b.Fatal(err)
+		}
+		best[0], best[1] = min(best[0], middle.Sub(start)), min(best[1], time.Since(middle))
+	}
+	b.ReportMetric(best[1].Seconds()/best[0].Seconds(), "x_vs_decoding_rows")
 }

@@ -25,7 +25,7 @@ func (p *LakePart) Profile(ctx context.Context, o Options) (*Profile, error) {
 	p.fillInputs()
 	p.schedule()
 	p.link()
-	out, err := p.columns.profile(ctx, p.meta, o)
+	out, err := p.profile(ctx, p.meta, o)
 	if err != nil {
 		return nil, fmt.Errorf("profiling %s: %w", p.meta.Name, err)
 	}

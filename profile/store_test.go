@@ -57,7 +57,7 @@ func TestTablesSurviveTheDisk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(files) != 18 || files[0].Name != "profile_meta.parquet" || files[0].Rows != 1 || files[1].Rows != int64(len(want.Rate)) {
+	if len(files) != 19 || files[0].Name != "profile_meta.parquet" || files[0].Rows != 1 || files[1].Rows != int64(len(want.Rate)) {
 		t.Errorf("files %+v", files)
 	}
 	got, err := profile.Read(dir)

@@ -32,6 +32,8 @@ var metricRows = []metricRow{
 	{"mapping Databricks records", "ingest.BenchmarkLayout/databricks", "encoding_json", 2},
 	{"mapping Helicone records", "ingest.BenchmarkLayout/helicone", "encoding_json", 2},
 	{"mapping Cloudflare records", "ingest.BenchmarkLayout/cloudflare", "encoding_json", 2},
+	{"reading and profiling Mooncake JSONL", "profile.BenchmarkProfileTrace", "encoding_json", 0.5},
+	{"profiling a day of a lake", "profile.BenchmarkProfileLake", "decoding_rows", 0.25},
 	{"rescaling a file by 1.5, row by row", "synth.BenchmarkRescaleFile", "reading_and_writing", 0.2},
 	{"rescaling the Mooncake conversation by 1.5, 32 draws", "synth.BenchmarkRescaleMooncake", "reading_and_writing", 0.04},
 	// CPU time: a token may cost 1.2 times what it costs a server that does nothing else.
