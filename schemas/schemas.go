@@ -64,6 +64,8 @@ const (
 	TableProfilePartBlock  = "profile_part_block"
 	TableProfileDrift      = "profile_drift"
 
+	// Version rises when a reader of the version before would take a file for something that it is not. A new column
+	// does not raise it: files without it read as the column's zero, which therefore means "not told".
 	Version = "1"
 )
 

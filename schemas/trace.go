@@ -24,8 +24,8 @@ type TraceRow struct {
 	Status *string `parquet:"status,optional,dict"` // status in the log, null = ok
 
 	// Damaged tells that the prompt was cut or redacted in the log, so that what it shares is not known beyond its
-	// first blocks: statistics of sharing leave it out. It is known where the rows come from a lake, and not written.
-	Damaged bool `parquet:"-"`
+	// first blocks: statistics of sharing leave it out. Files from before this column read as false: not told.
+	Damaged bool `parquet:"damaged"`
 }
 
 // RowBytes estimates the row's size in memory, in bytes.

@@ -26,24 +26,20 @@ type source struct {
 	unit    string
 	assumed bool // the unit is the format's, not declared
 	side    *sidecar
+
+	transient bool // nobody keeps a batch of rows: what it holds is used again
 }
 
 // arrange turns the rows of a file into a trace: sorted, counted from zero, spread, numbered.
 func (r *raw) arrange(s source) (*Trace, error) {
-	if len(r.rows) == 0 && len(r.skipped) > 0 {
-		return nil, fault.Mark(fmt.Errorf("reading trace %s: no row can be read; line %d: %s", s.name, r.skipped[0].Line, r.skipped[0].Detail), fault.Data, "")
+	if err := notEmpty(s, int64(len(r.rows)), r.skipped); err != nil {
+		return nil, err
 	}
-	if len(r.rows) == 0 {
-		return nil, fault.Mark(fmt.Errorf("reading trace %s: the file holds no rows", s.name), fault.Data, "")
-	}
-	if s.side != nil && s.side.Rows >= 0 && !s.Lenient && s.side.Rows != int64(len(r.rows)) {
-		return nil, fault.Mark(fmt.Errorf("reading trace %s: the file holds %d rows, its sidecar says %d", s.name,
-			len(r.rows), s.side.Rows), fault.Data, "the file is cut or was edited: fetch it again, or remove "+SidecarSuffix)
-	}
+	r.sayRead()
 	r.remapBig()
 	r.sort()
-	if err := r.placeParents(); err != nil {
-		return nil, fault.Mark(fmt.Errorf("reading trace %s: %w", s.name, err), fault.Data, "")
+	if err := r.placeParents(s); err != nil {
+		return nil, err
 	}
 	t := &Trace{Rows: r.rows, Unread: r.skipped, Meta: Meta{Name: s.name, Format: s.format, Unit: s.unit, Convention: ConventionCumulative,
 		Lines: r.lines}}
@@ -51,7 +47,7 @@ func (r *raw) arrange(s source) (*Trace, error) {
 	if err := r.rebase(t, s); err != nil {
 		return nil, err
 	}
-	if err := r.checkUnit(s); err != nil {
+	if err := r.checkUnit(s, int64(len(r.rows)), r.rows[len(r.rows)-1].ScheduledUs-r.rows[0].ScheduledUs); err != nil {
 		return nil, err
 	}
 	r.dequantise(t, s)
@@ -59,12 +55,26 @@ func (r *raw) arrange(s source) (*Trace, error) {
 	if r.zeroOut > 0 {
 		r.note("%d rows have output length 0: read as unknown", r.zeroOut)
 	}
-	t.Meta.BlockSize = s.blockSize(t.Rows, &r.notes)
+	t.Meta.BlockSize = r.blockSize(s)
 	t.Notes = r.notes
 	if s.convention() == ConventionDelta {
 		return t, t.cumulate()
 	}
 	return t, nil
+}
+
+// notEmpty refuses files without rows, and those that have more or fewer than their sidecar says.
+func notEmpty(s source, rows int64, skipped []Fault) error {
+	switch {
+	case rows == 0 && len(skipped) > 0:
+		return fault.Mark(fmt.Errorf("reading trace %s: no row can be read; line %d: %s", s.name, skipped[0].Line, skipped[0].Detail), fault.Data, "")
+	case rows == 0:
+		return fault.Mark(fmt.Errorf("reading trace %s: the file holds no rows", s.name), fault.Data, "")
+	case s.side != nil && s.side.Rows >= 0 && !s.Lenient && s.side.Rows != rows:
+		return fault.Mark(fmt.Errorf("reading trace %s: the file holds %d rows, its sidecar says %d", s.name, rows, s.side.Rows),
+			fault.Data, "the file is cut or was edited: fetch it again, or remove "+SidecarSuffix)
+	}
+	return nil
 }
 
 // remapBig gives every id outside int64 a dense id that no other row uses.
@@ -132,7 +142,7 @@ func permute[T any](beside []T, rows []schemas.TraceRow) []T {
 }
 
 // placeParents numbers the rows and turns parents from places in the file into places in the trace.
-func (r *raw) placeParents() error {
+func (r *raw) placeParents(s source) error {
 	place := make([]int64, len(r.rows))
 	for i := range r.rows {
 		place[r.rows[i].Row] = int64(i)
@@ -144,46 +154,54 @@ func (r *raw) placeParents() error {
 			continue
 		}
 		if *row.Parent < 0 || *row.Parent >= int64(len(place)) {
-			return fmt.Errorf("row %d has parent %d, the file has %d rows", row.SourceRow, *row.Parent, len(place))
+			return badParent(s, row, int64(len(place)))
 		}
 		row.Parent = &place[*row.Parent]
 	}
 	return nil
 }
 
+func badParent(s source, row *schemas.TraceRow, rows int64) error {
+	return fault.Mark(fmt.Errorf("reading trace %s: row %d has parent %d, the file has %d rows", s.name, row.SourceRow, *row.Parent, rows), fault.Data, "")
+}
+
 // rebase subtracts the earliest stamp, unless the file counts from its own zero.
 func (r *raw) rebase(t *Trace, s source) error {
-	base := r.rows[0].ScheduledUs
-	if s.side != nil && s.side.ZeroBased {
-		if base < 0 {
-			return fault.Mark(fmt.Errorf("reading trace %s: a timestamp lies before the trace's zero", s.name), fault.Data, "")
-		}
-		return nil
-	}
+	base, err := r.zero(&t.Meta, s, r.rows[0].ScheduledUs)
 	for i := range r.rows {
 		r.rows[i].ScheduledUs -= base
 	}
-	if year := time.UnixMicro(base).UTC().Year(); r.wall || year >= 2000 && year < 2100 {
-		t.Meta.StartedAt = time.UnixMicro(base).UTC()
+	return err
+}
+
+// zero is the stamp of the schedule's zero; first is the earliest stamp.
+func (f *facts) zero(m *Meta, s source, first int64) (int64, error) {
+	if s.side != nil && s.side.ZeroBased {
+		if first < 0 {
+			return 0, fault.Mark(fmt.Errorf("reading trace %s: a timestamp lies before the trace's zero", s.name), fault.Data, "")
+		}
+		return 0, nil
 	}
-	return nil
+	if year := time.UnixMicro(first).UTC().Year(); f.wall || year >= 2000 && year < 2100 {
+		m.StartedAt = time.UnixMicro(first).UTC()
+	}
+	return first, nil
 }
 
 // checkUnit says the unit aloud, and stops where it is assumed and gives a rate that no log has.
-func (r *raw) checkUnit(s source) error {
-	span := r.rows[len(r.rows)-1].ScheduledUs - r.rows[0].ScheduledUs
+func (f *facts) checkUnit(s source, rows, span int64) error {
 	if !s.assumed || span == 0 {
 		return nil
 	}
-	rate := float64(len(r.rows)-1) / (float64(span) / 1e6)
+	rate := float64(rows-1) / (float64(span) / 1e6)
 	length := micros(span)
-	if len(r.rows) >= implausibleRows && rate >= implausibleRate {
+	if rows >= implausibleRows && rate >= implausibleRate {
 		err := fmt.Errorf("reading trace %s: timestamps read as %s give %.4g requests/s over %v (%d rows)", s.name,
-			s.unit, rate, length, len(r.rows))
+			s.unit, rate, length, rows)
 		hint := "--timestamp-unit s where they are seconds, --timestamp-unit " + s.unit + " where the rate is right"
 		return fault.Mark(err, fault.Usage, hint)
 	}
-	r.note("timestamps are read as %s: %.4g requests/s over %v", s.unit, rate, length)
+	f.note("timestamps are read as %s: %.4g requests/s over %v", s.unit, rate, length)
 	return nil
 }
 
@@ -212,25 +230,29 @@ func (r *raw) fillTurns() {
 	}
 }
 
-// blockSize settles the block size: option, sidecar, format. It notes when the ids fit another usual size.
-func (s source) blockSize(rows []schemas.TraceRow, notes *[]string) int {
-	misfit, with := 0, 0
+// blockSize settles the block size.
+func (r *raw) blockSize(s source) int {
+	misfit, with := int64(0), int64(0)
 	size := s.declaredBlockSize()
-	for i := range rows {
-		if rows[i].HashIDs != nil {
+	for i := range r.rows {
+		if r.rows[i].HashIDs != nil {
 			with++
-			if len(rows[i].HashIDs) != blocks(rows[i].InputTokens, size) {
+			if len(r.rows[i].HashIDs) != blocks(r.rows[i].InputTokens, size) {
 				misfit++
 			}
 		}
 	}
+	return r.settleBlockSize(size, with, misfit, func() int { return fittingSize(r.rows) })
+}
+
+// settleBlockSize is size, or 0 where no row has ids. It notes when the ids fit another usual size.
+func (f *facts) settleBlockSize(size int, with, misfit int64, fitting func() int) int {
 	if with == 0 {
 		return 0
 	}
 	if 2*misfit > with {
-		if fits := fittingSize(rows); fits > 0 {
-			*notes = append(*notes, fmt.Sprintf("%d of %d rows break block size %d, and all fit %d: give --block-size %d",
-				misfit, with, size, fits, fits))
+		if fits := fitting(); fits > 0 {
+			f.note("%d of %d rows break block size %d, and all fit %d: give --block-size %d", misfit, with, size, fits, fits)
 		}
 	}
 	return size
@@ -247,6 +269,7 @@ func (s source) convention() string {
 	return ConventionCumulative
 }
 
+// declaredBlockSize is the option, else the sidecar's, else the format's.
 func (s source) declaredBlockSize() int {
 	switch {
 	case s.BlockSize > 0:
@@ -261,7 +284,7 @@ func (s source) declaredBlockSize() int {
 
 // fittingSize is the usual block size that all rows fit; 0 = none.
 func fittingSize(rows []schemas.TraceRow) int {
-	for _, size := range []int{16, 32, 64, 128, 256, 512, 1024} {
+	for _, size := range usualSizes {
 		if !slices.ContainsFunc(rows, func(r schemas.TraceRow) bool {
 			return r.HashIDs != nil && len(r.HashIDs) != blocks(r.InputTokens, size)
 		}) {

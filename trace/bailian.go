@@ -18,34 +18,44 @@ const noParent = "-1"
 // readBailian reads Qwen-Bailian traces: seconds, blocks of 16 tokens, turns from 1 that name their parent. The
 // conversation of a row is named by its first turn, also where the file holds only later turns of it. Ids are
 // taken as they are: the publisher does not say that a block's id covers what lies before it.
-func readBailian(ctx context.Context, in *bufio.Reader, s source) (*raw, error) {
-	build := newRowBuilder(s, &bailianNames)
-	out := build.out
-	out.allTold = true
-	var chats []chat
-	err := build.readLines(ctx, in, s, func() error {
-		last := len(out.rows) - 1
-		if !build.has[keyChat] {
-			out.rows, out.lines, out.told = out.rows[:last], out.lines[:last], nil
-			return errors.New("chat_id is missing")
-		}
-		c := chat{id: string(build.text[keyChat]), parent: noParent}
-		if build.has[keyParentChat] {
-			c.parent = string(build.text[keyParentChat])
-		}
-		chats = append(chats, c)
-		out.rows[last].Turn = max(out.rows[last].Turn-1, 0)
-		return nil
-	})
+func readBailian(ctx context.Context, in *bufio.Reader, s source, to taker) error {
+	all := &gather{}
+	err := readLines(ctx, in, s, func() *rowBuilder {
+		b := newRowBuilder(s, &bailianNames)
+		b.out.allTold = true
+		b.after = b.addChat
+		return b
+	}, all)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	out.told = nil
-	return out, out.linkChats(chats, s.name)
+	all.told = nil
+	if err := all.linkChats(s.name); err != nil {
+		return err
+	}
+	return errors.Join(to.prepare(&all.raw), to.take(&all.raw))
+}
+
+// addChat takes the row's place in its conversation.
+func (b *rowBuilder) addChat() error {
+	out := b.out
+	last := len(out.rows) - 1
+	if !b.has[keyChat] {
+		out.rows, out.lines, out.told = out.rows[:last], out.lines[:last], nil
+		return errors.New("chat_id is missing")
+	}
+	c := chat{id: string(b.text[keyChat]), parent: noParent}
+	if b.has[keyParentChat] {
+		c.parent = string(b.text[keyParentChat])
+	}
+	out.chats = append(out.chats, c)
+	out.rows[last].Turn = max(out.rows[last].Turn-1, 0)
+	return nil
 }
 
 // linkChats sets the parents and names the sessions.
-func (r *raw) linkChats(chats []chat, name string) error {
+func (r *raw) linkChats(name string) error {
+	chats := r.chats
 	place := make(map[string]int64, len(chats))
 	twice := 0
 	for i, c := range chats {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"tailgate/internal/rng"
+	"tailgate/schemas"
 	"tailgate/trace"
 )
 
@@ -36,6 +37,23 @@ func BenchmarkRead(b *testing.B) {
 		if _, err := trace.Read(b.Context(), bytes.NewReader(text), "b", trace.Options{KeepQuantum: true}); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// BenchmarkScan reads the same rows one by one.
+func BenchmarkScan(b *testing.B) {
+	text := mooncakeText(5000)
+	b.SetBytes(int64(len(text)))
+	b.ReportAllocs()
+	for b.Loop() {
+		s, err := trace.ScanReader(b.Context(), bytes.NewReader(text), "b", trace.Options{KeepQuantum: true})
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := s.Each(b.Context(), func(*schemas.TraceRow) error { return nil }); err != nil {
+			b.Fatal(err)
+		}
+		s.Close()
 	}
 }
 

@@ -51,11 +51,15 @@ type table struct {
 	column map[string]int
 	rec    []string
 	build  *rowBuilder
+	to     taker
+	rows   int64 // handed on and about to be
+
+	transient bool
 }
 
-func openTable(in *bufio.Reader, src source, need ...string) (*table, error) {
+func openTable(in *bufio.Reader, src source, to taker, need ...string) (*table, error) {
 	name := src.name
-	t := &table{csv: csv.NewReader(in), name: name, column: map[string]int{}}
+	t := &table{csv: csv.NewReader(in), name: name, column: map[string]int{}, to: to, transient: src.transient}
 	t.csv.ReuseRecord = true
 	t.build = newRowBuilder(src, &keyNames)
 	header, err := t.csv.Read()
@@ -82,39 +86,58 @@ func (t *table) broken(err error) error {
 	if errors.Is(err, io.EOF) {
 		return fault.Mark(fmt.Errorf("reading trace %s: the file is empty", t.name), fault.Data, "")
 	}
-	return streamError(t.name, int64(len(t.build.out.rows))+1, err)
+	return streamError(t.name, t.rows+1, err)
 }
 
-// each calls visit for every row; an error of visit is named with its line.
+// csvBatch is how many rows of a table are handed on at a time.
+const csvBatch = 4096
+
+// each calls visit for every row and hands the rows on; an error of visit is named with its line.
 func (t *table) each(ctx context.Context, visit func(row *schemas.TraceRow) error) error {
+	out := t.build.out
 	for {
 		rec, err := t.csv.Read()
 		var parse *csv.ParseError
 		switch {
 		case errors.Is(err, io.EOF):
-			return nil
-		case errors.As(err, &parse) && t.build.out.lenient:
-			_ = t.build.out.unreadable(t.name, int64(parse.Line), true, parse.Err) // never an error here
+			return t.flush(ctx)
+		case errors.As(err, &parse) && out.lenient:
+			out.unreadable(t.name, int64(parse.Line), true, parse.Err)
 			continue
 		case err != nil:
 			return t.broken(err)
 		}
 		t.rec = rec
 		line, _ := t.csv.FieldPos(0)
-		n := len(t.build.out.rows)
-		row := schemas.TraceRow{Row: int64(n), SourceRow: int64(n)}
+		row := schemas.TraceRow{Row: int64(len(out.rows)), SourceRow: -1}
 		if err := visit(&row); err != nil {
-			if err := t.build.out.unreadable(t.name, int64(line), true, err); err != nil {
-				return err
+			if !out.unreadable(t.name, int64(line), true, err) {
+				return lineError(t.name, int64(line), true, err)
 			}
 			continue
 		}
-		t.build.out.rows = append(t.build.out.rows, row)
-		t.build.out.lines = append(t.build.out.lines, int64(line))
-		if n%4096 == 0 && ctx.Err() != nil {
-			return fmt.Errorf("reading trace %s: %w", t.name, ctx.Err())
+		t.rows++
+		out.rows = append(out.rows, row)
+		out.lines = append(out.lines, int64(line))
+		if len(out.rows) == csvBatch {
+			if err := t.flush(ctx); err != nil {
+				return err
+			}
 		}
 	}
+}
+
+// flush hands the rows on.
+func (t *table) flush(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("reading trace %s: %w", t.name, ctx.Err())
+	}
+	err := t.to.prepare(t.build.out)
+	if err == nil {
+		err = t.to.take(t.build.out)
+	}
+	t.build.next(t.transient)
+	return err
 }
 
 // field is a cell without surrounding space; "" where the file lacks the column.
@@ -162,14 +185,14 @@ func (t *table) lengths(row *schemas.TraceRow, in, out string) (output int64, er
 
 // readAzure reads the CSV of AzurePublicDataset (2023, 2024): wall time with up to seven decimals, with or
 // without a zone.
-func readAzure(ctx context.Context, in *bufio.Reader, s source) (*raw, error) {
-	t, err := openTable(in, s, azureTime, azureIn, azureOut)
+func readAzure(ctx context.Context, in *bufio.Reader, s source, to taker) error {
+	t, err := openTable(in, s, to, azureTime, azureIn, azureOut)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	out := t.build.out
 	out.unitUs, out.wall = 1, true
-	err = t.each(ctx, func(row *schemas.TraceRow) error {
+	return t.each(ctx, func(row *schemas.TraceRow) error {
 		at, err := parseWall(t.field(azureTime))
 		if err != nil {
 			return err
@@ -181,7 +204,6 @@ func readAzure(ctx context.Context, in *bufio.Reader, s source) (*raw, error) {
 		}
 		return err
 	})
-	return out, err
 }
 
 // parseWall reads a date and time; UTC where no zone is given.
@@ -197,34 +219,27 @@ func parseWall(s string) (time.Time, error) {
 // readBurstGPT reads the CSV of HPMLL/BurstGPT, with and without the columns of its version 1.2. Response
 // tokens 0 marks a failure: the row stays an arrival and has no output length. Stamps are whole seconds of a
 // clock that ticks once a second.
-func readBurstGPT(ctx context.Context, in *bufio.Reader, s source) (*raw, error) {
-	t, err := openTable(in, s, burstTime, burstIn, burstOut)
+func readBurstGPT(ctx context.Context, in *bufio.Reader, s source, to taker) error {
+	t, err := openTable(in, s, to, burstTime, burstIn, burstOut)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	out := t.build.out
 	out.unitUs, out.quantumUs = 1000, 1_000_000
 	status, shift := schemas.StatusServerError, shiftOf(s.unit)
-	failed := 0
-	err = t.each(ctx, func(row *schemas.TraceRow) error {
+	return t.each(ctx, func(row *schemas.TraceRow) error {
 		us, _, ok := parseDecimal([]byte(t.field(burstTime)), shift)
 		if !ok || us > maxStampUs || us < -maxStampUs {
 			return fmt.Errorf("%s must be a number", burstTime)
 		}
 		row.ScheduledUs = us
-		if us%1_000_000 != 0 {
-			out.quantumUs = 0 // a finer clock than the published files have
-		}
+		out.finer = out.finer || us%1_000_000 != 0 // than the published files
 		output, err := t.lengths(row, burstIn, burstOut)
 		if err == nil && output == 0 {
 			row.Status = &status
-			failed++
+			out.failed++
 		}
 		row.Session, row.Model, row.Class = t.label(burstSession), t.label(burstModel), t.label(burstType)
 		return err
 	})
-	if failed > 0 {
-		out.note("%d rows have no response tokens: failed requests, kept as arrivals", failed)
-	}
-	return out, err
 }

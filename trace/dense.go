@@ -14,31 +14,28 @@ import (
 type relabel struct {
 	size    int
 	ownTail bool
-	ids     map[int64]int64
+	ids     idTable
 	next    int64
-	own     int64 // partial blocks that had an id which another row has too, or would have
 }
 
 func newRelabel(size int, ownTail bool) *relabel {
-	return &relabel{size: size, ownTail: ownTail, ids: map[int64]int64{}}
+	return &relabel{size: size, ownTail: ownTail}
 }
 
 // row appends the ids of row to ids.
-func (d *relabel) row(ids []int64, row *schemas.TraceRow) []int64 {
+func (d *relabel) row(ids []int64, row *schemas.TraceRow) ([]int64, error) {
 	for j, id := range row.HashIDs {
 		if d.ownTail && j == len(row.HashIDs)-1 && int(row.InputTokens) < (j+1)*d.size {
 			ids = append(ids, d.fresh())
-			d.own++
 			continue
 		}
-		known, ok := d.ids[id]
-		if !ok {
-			known = d.fresh()
-			d.ids[id] = known
+		n, known := d.ids.number(id, d.next)
+		if !known {
+			d.next++
 		}
-		ids = append(ids, known)
+		ids = append(ids, n)
 	}
-	return ids
+	return ids, d.check()
 }
 
 // unique appends n ids that nothing else has.

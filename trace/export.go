@@ -1,14 +1,12 @@
 package trace
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -60,6 +58,17 @@ func (o ExportOptions) Validate() error {
 // A prompt that is not known has null hash ids; where its length is not known either it has the median of its
 // class.
 func Export(ctx context.Context, lake string, o ExportOptions) (*Trace, error) {
+	s, err := ExportStream(ctx, lake, o)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	return s.Load(ctx)
+}
+
+// ExportStream is Export for a day that need not fit in memory: the rows are on disk, as those of Scan. While it
+// makes them it keeps 9 to 13 bytes for each distinct block, 60 for each session and 16 for each of its rows.
+func ExportStream(ctx context.Context, lake string, o ExportOptions) (*Stream, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
@@ -73,36 +82,25 @@ func Export(ctx context.Context, lake string, o ExportOptions) (*Trace, error) {
 	if err != nil {
 		return nil, fmt.Errorf("exporting %s: %w", o.Day, err)
 	}
-	e := exporter{o: o, strings: newIntern(), privates: privateIDs{size: o.BlockSize}}
+	e := newExporter(o)
+	defer e.close()
 	footer, err := e.readDay(ctx, path)
 	if err != nil {
 		return nil, err
 	}
-	if len(e.rows) == 0 {
+	if e.inView == 0 {
 		return nil, fault.Mark(fmt.Errorf("exporting %s: its %s view holds no request", o.Day, o.View), fault.Data, strings.Join(e.notes(), "; "))
 	}
-	t := &Trace{Meta: Meta{Name: filepath.ToSlash(filepath.Join(lake, "day="+o.Day)), Format: FormatLake, Unit: UnitMicros,
-		Convention: ConventionCumulative, Tokenizer: footer[schemas.KeyTokenizer], Epoch: footer[schemas.KeyEpoch]}}
-	if err = e.fillInputs(); err == nil {
-		err = e.cut(t)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("exporting %s: %w", t.Meta.Name, err)
-	}
-	e.privates.fill(e.rows)
-	e.schedule(t)
-	e.link()
-	for i := range e.rows {
-		if e.rows[i].HashIDs != nil {
-			t.Meta.BlockSize = o.BlockSize
-		}
-		t.Rows = append(t.Rows, e.rows[i].TraceRow)
-	}
-	t.Notes = e.notes()
-	if err := digestFile(path, &t.Meta); err != nil {
+	m := Meta{Name: filepath.ToSlash(filepath.Join(lake, "day="+o.Day)), Format: FormatLake, Unit: UnitMicros,
+		Convention: ConventionCumulative, Tokenizer: footer[schemas.KeyTokenizer], Epoch: footer[schemas.KeyEpoch]}
+	if err := digestFile(path, &m); err != nil {
 		return nil, err
 	}
-	return t, nil
+	s, err := e.finish(ctx, m)
+	if err != nil {
+		return nil, fmt.Errorf("exporting %s: %w", m.Name, err)
+	}
+	return s, nil
 }
 
 // dayFile finds the one file of a day.
@@ -126,24 +124,6 @@ func dayFile(lake, day string) (string, error) {
 			"publish the day again")
 	}
 	return filepath.Join(dir, files[0]), nil
-}
-
-// lakeRow is a trace row in the making; ScheduledUs is wall time until schedule.
-type lakeRow struct {
-	schemas.TraceRow
-	key          uint64 // of the request and attempt
-	resolutionUs int64
-	turn         *int32
-	noInput      bool
-}
-
-type exporter struct {
-	o        ExportOptions
-	rows     []lakeRow
-	strings  *intern
-	privates privateIDs
-	probes, otherOps, unreached, retries, medianInputs,
-	sampled, spread, damaged int64
 }
 
 // readDay reads the rows of the view.
@@ -197,9 +177,10 @@ func (e *exporter) wants(r *schemas.Request) bool {
 	return false
 }
 
-// take appends r.
+// take takes r.
 func (e *exporter) take(r *schemas.Request, place int64) error {
-	row := lakeRow{key: rng.Hash(uint64(r.RequestKey), uint64(r.Attempt)), resolutionUs: r.TimeResolutionUs, turn: r.Turn}
+	l := lakeRow{key: rng.Hash(uint64(r.RequestKey), uint64(r.Attempt)), resolutionUs: r.TimeResolutionUs, turn: r.Turn}
+	row := &l.TraceRow
 	row.SourceRow, row.ScheduledUs, row.Stream = place, r.ArrivedAt.UnixMicro(), r.Stream
 	row.Tenant, row.Class, row.Session = e.strings.ptr(r.Tenant), e.strings.ptr(r.Class), e.strings.ptr(r.Session)
 	if r.Model != "" {
@@ -208,7 +189,7 @@ func (e *exporter) take(r *schemas.Request, place int64) error {
 	if r.Status != schemas.StatusOK {
 		row.Status = e.strings.ptr(&r.Status)
 	}
-	if r.OutputTokens != nil && *r.OutputTokens > 0 && !Failed(&row.TraceRow) {
+	if r.OutputTokens != nil && *r.OutputTokens > 0 && !Failed(row) {
 		row.OutputTokens = r.OutputTokens
 	}
 	if r.SampledFraction > 0 && r.SampledFraction < 1 {
@@ -216,8 +197,10 @@ func (e *exporter) take(r *schemas.Request, place int64) error {
 	}
 	if r.InputTokens != nil {
 		row.InputTokens = *r.InputTokens
+		e.inputs.add(row.Class, row.InputTokens)
 	} else {
-		row.noInput = true
+		l.noInput = true
+		e.medianInputs++
 	}
 	if r.HashIDs != nil {
 		if err := checkLakePrompt(r); err != nil {
@@ -228,50 +211,7 @@ func (e *exporter) take(r *schemas.Request, place int64) error {
 			e.damaged++
 		}
 	}
-	e.rows = append(e.rows, row)
-	return nil
-}
-
-// cut sets the trace's zero and length and keeps the rows of the window and the classes.
-func (e *exporter) cut(t *Trace) error {
-	byTime := func(a, b lakeRow) int { return cmp.Compare(a.ScheduledUs, b.ScheduledUs) }
-	first, last := slices.MinFunc(e.rows, byTime).ScheduledUs, slices.MaxFunc(e.rows, byTime).ScheduledUs
-	midnight, _ := time.Parse(dayLayout, e.o.Day)
-	zero, length := first, last-first
-	if e.o.Window != (Window{}) {
-		end := e.o.Window.To
-		if end == 0 {
-			end = 24 * time.Hour
-		}
-		zero, length = midnight.Add(e.o.Window.From).UnixMicro(), (end - e.o.Window.From).Microseconds()
-		e.keep(func(r *lakeRow) bool { return e.o.Window.holds(r.ScheduledUs - midnight.UnixMicro()) })
-	}
-	if len(e.rows) == 0 {
-		return fault.Mark(fmt.Errorf("window %v holds no request: the day has them from %v to %v after midnight", e.o.Window,
-			micros(first-midnight.UnixMicro()), micros(last-midnight.UnixMicro())), fault.Usage, "")
-	}
-	if len(e.o.Classes) > 0 {
-		have := map[string]bool{}
-		for i := range e.rows {
-			if c := e.rows[i].Class; c != nil {
-				have[*c] = true
-			}
-		}
-		if err := knownClasses(e.o.Classes, have); err != nil {
-			return err
-		}
-		e.keep(func(r *lakeRow) bool { return r.Class != nil && slices.Contains(e.o.Classes, *r.Class) })
-	}
-	for i := range e.rows {
-		e.rows[i].ScheduledUs -= zero
-	}
-	t.Meta.StartedAt, t.Meta.LengthUs = time.UnixMicro(zero).UTC(), max(length, 0)
-	return nil
-}
-
-// keep drops the rows that want does not hold for.
-func (e *exporter) keep(want func(*lakeRow) bool) {
-	e.rows = slices.DeleteFunc(e.rows, func(r lakeRow) bool { return !want(&r) })
+	return e.add(&l)
 }
 
 // DayFile is the path of the one file of a published day of a lake in a folder.

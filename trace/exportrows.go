@@ -1,12 +1,9 @@
 package trace
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
-	"slices"
 
-	"tailgate/internal/fault"
 	"tailgate/internal/rng"
 	"tailgate/schemas"
 )
@@ -52,58 +49,22 @@ func (p *privateIDs) derive(r *schemas.Request) []int64 {
 	return ids
 }
 
-// fill gives every private block its id: a hash of request, attempt and index, drawn again where it is taken.
-func (p *privateIDs) fill(rows []lakeRow) {
+// fill gives the private blocks of a row their ids: a hash of request, attempt and index, drawn again where it is
+// taken. used holds all ids of other blocks, and those that were given.
+func (p *privateIDs) fill(row *lakeRow, used *idSet) {
 	hash := p.hash
 	if hash == nil {
 		hash = rng.Hash
 	}
-	used := map[int64]bool{private: true}
-	for i := range rows {
-		for _, id := range rows[i].HashIDs {
-			used[id] = true
-		}
-	}
-	for i := range rows {
-		for k, id := range rows[i].HashIDs {
-			for draw := uint64(0); used[id] && rows[i].HashIDs[k] == private; draw++ {
-				id = int64(hash(rows[i].key, uint64(k), draw) &^ (1 << 63))
-			}
-			used[id] = true
-			rows[i].HashIDs[k] = id
-		}
-	}
-}
-
-// fillInputs gives rows without a known input length the median of their class, or of all rows.
-func (e *exporter) fillInputs() error {
-	known := map[string][]int32{}
-	const all = "\x00all"
-	for i := range e.rows {
-		if r := &e.rows[i]; !r.noInput {
-			known[label(r.Class)] = append(known[label(r.Class)], r.InputTokens)
-			known[all] = append(known[all], r.InputTokens)
-		}
-	}
-	for _, v := range known {
-		slices.Sort(v)
-	}
-	if len(known) == 0 {
-		return fault.Mark(errors.New("no request has a known input length"), fault.Data, "")
-	}
-	for i := range e.rows {
-		r := &e.rows[i]
-		if !r.noInput {
+	for k, id := range row.HashIDs {
+		if id != private {
 			continue
 		}
-		v := known[label(r.Class)]
-		if len(v) == 0 {
-			v = known[all]
+		for draw := uint64(0); id == private || !used.add(id); draw++ {
+			id = int64(hash(row.key, uint64(k), draw) &^ (1 << 63))
 		}
-		r.InputTokens = v[(len(v)+1)/2-1]
-		e.medianInputs++
+		row.HashIDs[k] = id
 	}
-	return nil
 }
 
 func label(s *string) string {
@@ -111,68 +72,6 @@ func label(s *string) string {
 		return ""
 	}
 	return *s
-}
-
-// schedule sorts the rows by arrival. Rows of a clock too coarse for a trace are spread over its resolution.
-func (e *exporter) schedule(t *Trace) {
-	byArrival := func(a, b lakeRow) int {
-		return cmp.Or(cmp.Compare(a.ScheduledUs, b.ScheduledUs), cmp.Compare(a.resolutionUs, b.resolutionUs))
-	}
-	slices.SortStableFunc(e.rows, byArrival)
-	rnd := rng.New(e.o.Seed, "spread")
-	for i := 0; i < len(e.rows); {
-		start, step := e.rows[i].ScheduledUs, e.rows[i].resolutionUs
-		j := i + 1
-		for j < len(e.rows) && e.rows[j].ScheduledUs == start && e.rows[j].resolutionUs == step {
-			j++
-		}
-		if step >= quantumUnits*1000 {
-			for k, at := range drawIn(j-i, start, step, rnd) {
-				e.rows[i+k].ScheduledUs = at
-			}
-			t.Meta.QuantumUs = max(t.Meta.QuantumUs, step)
-			e.spread += int64(j - i)
-		}
-		i = j
-	}
-	if t.Meta.QuantumUs > 0 {
-		t.Meta.Spread, t.Meta.Seed = true, e.o.Seed
-		slices.SortStableFunc(e.rows, func(a, b lakeRow) int { return cmp.Compare(a.ScheduledUs, b.ScheduledUs) })
-	}
-}
-
-// link numbers the rows and ties the turns of each session: the parent is the latest earlier row of a lower
-// turn. A session whose turns the lake does not tell is numbered by arrival.
-func (e *exporter) link() {
-	type session struct {
-		n    int32
-		open []*lakeRow // rows that may still become a parent; their turns rise
-	}
-	sessions := map[string]*session{}
-	for i := range e.rows {
-		row := &e.rows[i]
-		row.Row = int64(i)
-		if row.Session == nil {
-			continue
-		}
-		s := sessions[*row.Session]
-		if s == nil {
-			s = &session{}
-			sessions[*row.Session] = s
-		}
-		if row.Turn = s.n; row.turn != nil {
-			row.Turn = *row.turn
-		}
-		for len(s.open) > 0 && s.open[len(s.open)-1].Turn >= row.Turn {
-			s.open = s.open[:len(s.open)-1]
-		}
-		if len(s.open) > 0 {
-			parent := s.open[len(s.open)-1].Row
-			row.Parent = &parent
-		}
-		s.n++
-		s.open = append(s.open, row)
-	}
 }
 
 // notes counts what the view left out or changed.

@@ -56,14 +56,14 @@ func (f *fields) fastValue(k key, line []byte, i, shift int) (int, bool) {
 		case holdsText(k):
 			f.text[k], f.has[k] = line[i:next], true
 			return next, true
-		case k == keyHashIDs || k == keyStream:
+		case k == keyHashIDs || k == keyStream || k == keyDamaged:
 			return next, false
 		}
 		return next, f.setNumber(k, line[i:next], shift) == nil
 	}
 	next, value, ok := boolean(line, i)
-	if k == keyStream {
-		f.stream, f.has[k] = value, true
+	if k == keyStream || k == keyDamaged {
+		f.flag[k], f.has[k] = value, true
 		return next, ok
 	}
 	return next, ok && k == keyUnknown

@@ -16,8 +16,8 @@ func FuzzFastReader(f *testing.F) {
 		`{"timestamp": 0, "input_length": 6758, "output_length": 500, "hash_ids": [0, 1, 2]}`,
 		`{"timestamp":1790000000373.5,"input_length":105.0,"output_length":1e3,"hash_ids":[]}`,
 		`{"timestamp":1,"timestamp":2,"hash_ids":[1],"hash_ids":[2,3]}`,
-		`{"session_id":"a","turn":1,"parent":0,"tenant":7,"class":"x","model":"m","stream":true,"status":"ok","source_row":3,"copy":1,"delay":null}`,
-		`{"extra":"y","n":-1.5e+3,"b":false,"timestamp":-1}`,
+		`{"session_id":"a","turn":1,"parent":0,"tenant":7,"class":"x","model":"m","stream":true,"status":"ok","source_row":3,"copy":1,"damaged":true,"delay":null}`,
+		`{"damaged":false,"extra":"y","n":-1.5e+3,"b":false,"timestamp":-1}`,
 		`{"hash_ids":[01]}`, `{"hash_ids":[1,]}`, `{"hash_ids":[9223372036854775807]}`, `{"stream":"true"}`, `{}`, `[1]`,
 		`{"timestamp":0}x`, `{"session_id":"caf\u00e9"}`, `{"input_length":-1}`, `{"turn":1.5}`,
 	} {
@@ -34,7 +34,7 @@ func FuzzFastReader(f *testing.F) {
 		if err := slow.readSlow(line, shift); err != nil {
 			t.Fatalf("accepted %q, encoding/json says %v", line, err)
 		}
-		if fast.has != slow.has || !slices.Equal(fast.ids, slow.ids) || len(fast.big)+len(slow.big) != 0 || fast.stream != slow.stream {
+		if fast.has != slow.has || !slices.Equal(fast.ids, slow.ids) || len(fast.big)+len(slow.big) != 0 || fast.flag != slow.flag {
 			t.Fatalf("%q: %+v, want %+v", line, fast, slow)
 		}
 		for k, has := range fast.has {
@@ -134,7 +134,11 @@ func TestPrivateIDsAvoidTakenOnes(t *testing.T) {
 		}
 		return rng.Hash(keys...)
 	}}
-	p.fill(rows)
+	var used idSet
+	used.add(7)
+	for i := range rows {
+		p.fill(&rows[i], &used)
+	}
 	seen := map[int64]bool{}
 	for _, r := range rows {
 		for _, id := range r.HashIDs {

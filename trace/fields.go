@@ -26,6 +26,7 @@ const (
 	keyStatus
 	keySource
 	keyCopy
+	keyDamaged
 	keyChat       // Bailian only
 	keyParentChat // Bailian only
 	keyCount
@@ -37,7 +38,7 @@ type names [keyCount]string
 
 // keyNames is the order in which the writer writes and the slow reader reads.
 var keyNames = names{"timestamp", "input_length", "output_length", "hash_ids", "session_id", "turn",
-	"parent", "tenant", "class", "model", "stream", "status", "source_row", "copy", "", ""}
+	"parent", "tenant", "class", "model", "stream", "status", "source_row", "copy", "damaged", "", ""}
 
 // bailianNames are the keys of Qwen-Bailian traces.
 var bailianNames = names{keyTimestamp: "timestamp", keyInput: "input_length", keyOutput: "output_length",
@@ -70,13 +71,13 @@ type bigID struct {
 
 // fields are the values of one row, reused from line to line.
 type fields struct {
-	names  *names
-	has    [keyCount]bool
-	num    [keyCount]int64  // numbers; the timestamp in µs
-	text   [keyCount][]byte // strings, valid until the next line
-	stream bool
-	ids    []int64
-	big    []bigID
+	names *names
+	has   [keyCount]bool
+	num   [keyCount]int64  // numbers; the timestamp in µs
+	text  [keyCount][]byte // strings, valid until the next line
+	flag  [keyCount]bool   // true or false
+	ids   []int64
+	big   []bigID
 }
 
 func (f *fields) reset() {
@@ -153,11 +154,11 @@ func (f *fields) setRaw(k key, value json.RawMessage, shift int) error {
 	switch k {
 	case keyHashIDs:
 		return f.setRawIDs(value)
-	case keyStream:
+	case keyStream, keyDamaged:
 		if first != 't' && first != 'f' {
-			return errors.New("stream must be true or false")
+			return fmt.Errorf("%s must be true or false", f.names[k])
 		}
-		f.stream, f.has[k] = first == 't', true
+		f.flag[k], f.has[k] = first == 't', true
 	case keySession, keyTenant, keyClass, keyModel, keyStatus, keyChat, keyParentChat:
 		switch {
 		case number:

@@ -2,11 +2,13 @@ package trace
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/zeebo/xxh3"
 
 	"tailgate/schemas"
 )
@@ -29,53 +31,61 @@ func Written() []string {
 		FormatBailian, FormatBurstGPT}
 }
 
-// foreign writes the rows of t for another tool, with what all of them need.
+// foreign writes rows for another tool, with what all of them need.
 type foreign struct {
-	t      *Trace
+	size   int // tokens per id of the trace; 0 = it has none
 	format string
 	ids    *relabel
-	median map[string]int32 // of a class's output lengths; "" = of all
-	place  map[string]int64 // last row of each session so far
+	median map[string]int32       // of a class's output lengths; "" = of all
+	place  map[xxh3.Uint128]int64 // last row of each session so far, where the format needs it
 	lines  []byte
 	list   []int64
 }
 
-func (t *Trace) writeForeign(w io.Writer, format string) error {
-	f := foreign{t: t, format: format, ids: newRelabel(max(t.Meta.BlockSize, 1), format == FormatAIPerf || format == FormatAIPerfDelta),
-		median: medianOutputs(t.Rows), place: map[string]int64{}}
+func (s *Stream) writeForeign(ctx context.Context, w io.Writer, format string) error {
+	f := foreign{size: s.Meta.BlockSize, format: format, place: map[xxh3.Uint128]int64{},
+		ids: newRelabel(max(s.Meta.BlockSize, 1), format == FormatAIPerf || format == FormatAIPerfDelta)}
+	var err error
+	if f.median, err = s.medianOutputs(ctx, format); err != nil {
+		return err
+	}
 	out := bufio.NewWriterSize(w, 256<<10)
 	if format == FormatBurstGPT {
 		f.lines = append(f.lines, strings.Join([]string{burstTime, burstSession, "Elapsed time", burstModel, burstIn, burstOut,
 			"Total tokens", burstType}, ",")+"\n"...)
 	}
-	for i := range t.Rows {
-		f.row(&t.Rows[i])
-		if _, err := out.Write(f.lines); err != nil {
+	err = s.Each(ctx, func(row *schemas.TraceRow) error {
+		if err := f.row(row); err != nil {
 			return err
 		}
+		_, err := out.Write(f.lines)
 		f.lines = f.lines[:0]
-	}
-	if err := f.ids.check(); err != nil {
+		return err
+	})
+	if err != nil {
 		return err
 	}
 	return out.Flush()
 }
 
-func (f *foreign) row(row *schemas.TraceRow) {
-	f.list = f.ids.row(f.list[:0], row)
+func (f *foreign) row(row *schemas.TraceRow) (err error) {
+	if f.format != FormatBurstGPT {
+		if f.list, err = f.ids.row(f.list[:0], row); err != nil {
+			return err
+		}
+	}
 	switch f.format {
 	case FormatAIPerf, FormatAIPerfDelta:
 		f.aiperf(row)
 	case FormatVLLM:
 		f.vllm(row)
+		return f.ids.check()
 	case FormatBailian:
 		f.bailian(row)
 	case FormatBurstGPT:
 		f.burstGPT(row)
 	}
-	if row.Session != nil {
-		f.place[*row.Session] = row.Row
-	}
+	return nil
 }
 
 // aiperf writes no key that AIPerf would take for one of its own: extra, delay, payload, messages, tools,
@@ -112,8 +122,8 @@ func (f *foreign) vllm(row *schemas.TraceRow) {
 
 // blockSize is the size of the ids that are written: the trace's, or vLLM's default where it has none.
 func (f *foreign) blockSize() int {
-	if f.t.Meta.BlockSize > 0 {
-		return f.t.Meta.BlockSize
+	if f.size > 0 {
+		return f.size
 	}
 	return 16
 }
@@ -122,10 +132,13 @@ func (f *foreign) bailian(row *schemas.TraceRow) {
 	parent := int64(-1)
 	if row.Parent != nil {
 		parent = *row.Parent
-	} else if row.Session != nil && row.Turn > 0 {
-		if before, ok := f.place[*row.Session]; ok {
+	}
+	if row.Session != nil {
+		key := xxh3.HashString128(*row.Session)
+		if before, ok := f.place[key]; ok && parent < 0 && row.Turn > 0 {
 			parent = before
 		}
+		f.place[key] = row.Row
 	}
 	kind := "text"
 	if row.Class != nil {
@@ -178,23 +191,34 @@ func (f *foreign) output(row *schemas.TraceRow) int32 {
 	return max(f.median[""], 1)
 }
 
-// medianOutputs gives the median output length of each class, and of all rows under "".
-func medianOutputs(rows []schemas.TraceRow) map[string]int32 {
-	lengths := map[string][]int32{}
-	for i := range rows {
-		if n := rows[i].OutputTokens; n != nil {
-			lengths[""] = append(lengths[""], *n)
-			if c := rows[i].Class; c != nil && *c != "" {
-				lengths[*c] = append(lengths[*c], *n)
+// medianOutputs gives the median output length of each class, and of all rows under "". BurstGPT has no use for it.
+func (s *Stream) medianOutputs(ctx context.Context, format string) (map[string]int32, error) {
+	if format == FormatBurstGPT {
+		return nil, nil
+	}
+	counts := map[string]map[int32]int64{}
+	add := func(class string, n int32) {
+		if counts[class] == nil {
+			counts[class] = map[int32]int64{}
+		}
+		counts[class][n]++
+	}
+	err := s.Each(ctx, func(row *schemas.TraceRow) error {
+		if n := row.OutputTokens; n != nil {
+			if add("", *n); row.Class != nil && *row.Class != "" {
+				add(*row.Class, *n)
 			}
 		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
-	medians := make(map[string]int32, len(lengths))
-	for class, v := range lengths {
-		slices.Sort(v)
-		medians[class] = v[(len(v)+1)/2-1]
+	medians := make(map[string]int32, len(counts))
+	for class, n := range counts {
+		medians[class] = newRanks(n).at(.5)
 	}
-	return medians
+	return medians, nil
 }
 
 func appendIDs(b []byte, ids []int64) []byte {

@@ -2,12 +2,11 @@ package trace
 
 import (
 	"cmp"
-	"fmt"
-	"io"
+	"context"
+	"maps"
 	"math"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"tailgate/schemas"
@@ -25,6 +24,7 @@ type Info struct {
 	Rows          int64 `json:"rows"`
 	Failed        int64 `json:"failed"`         // status in the log is a failure
 	UnknownOutput int64 `json:"unknown_output"` // output length not known, failed rows included
+	Damaged       int64 `json:"damaged"`        // prompt cut or redacted in the log
 
 	SpanUs         int64    `json:"span_us"`   // first to last row
 	LengthUs       int64    `json:"length_us"` // of the schedule
@@ -76,110 +76,176 @@ type LabelCount struct {
 
 // Info measures the trace.
 func (t *Trace) Info() Info {
-	m := &t.Meta
-	i := Info{Name: m.Name, Format: m.Format, SHA256: m.SHA256, Bytes: m.Bytes, Unit: m.Unit, Rows: int64(len(t.Rows)),
-		LengthUs: t.LengthUs(), QuantumUs: m.QuantumUs, Spread: m.Spread, BlockSize: m.BlockSize, Tokenizer: m.Tokenizer,
-		Notes: append([]string{}, t.Notes...)}
+	i, _ := t.Stream().Info(context.Background()) // rows in memory give no error
+	return i
+}
+
+// Info measures the trace. It keeps 9 to 13 bytes for each distinct block, and 24 for each row where sessions are
+// told by prefixes.
+func (s *Stream) Info(ctx context.Context) (Info, error) {
+	m := &s.Meta
+	i := Info{Name: m.Name, Format: m.Format, SHA256: m.SHA256, Bytes: m.Bytes, Unit: m.Unit, Rows: s.rows,
+		LengthUs: s.LengthUs(), QuantumUs: m.QuantumUs, Spread: m.Spread, BlockSize: m.BlockSize, Tokenizer: m.Tokenizer,
+		Notes: append([]string{}, s.Notes...)}
 	if !m.StartedAt.IsZero() {
 		at := m.StartedAt.UTC()
 		i.StartedAt = &at
 	}
-	i.lengths(t.Rows)
-	i.arrivals(t.Rows)
-	i.reuse(t.Rows)
-	i.sessions(t.Sessions())
-	i.Classes = countLabels(t.Rows, func(r *schemas.TraceRow) *string { return r.Class })
-	i.Tenants = countLabels(t.Rows, func(r *schemas.TraceRow) *string { return r.Tenant })
-	i.Models = countLabels(t.Rows, func(r *schemas.TraceRow) *string { return r.Model })
-	return i
-}
-
-func (i *Info) lengths(rows []schemas.TraceRow) {
-	var in, out []int32
-	for k := range rows {
-		row := &rows[k]
-		in = append(in, row.InputTokens)
-		if Failed(row) {
-			i.Failed++
-		}
-		if row.OutputTokens == nil {
-			i.UnknownOutput++
-			continue
-		}
-		out = append(out, *row.OutputTokens)
+	g := gauge{info: &i, in: map[int32]int64{}, out: map[int32]int64{}, mean: float64(s.SpanUs()) / float64(s.rows-1)}
+	for k := range g.labels {
+		g.labels[k] = map[string]int64{}
 	}
-	i.Input, i.Output = lengthInfo(in), lengthInfo(out)
+	if err := s.Each(ctx, g.row); err != nil {
+		return i, err
+	}
+	g.finish(s)
+	sessions, err := s.Sessions(ctx)
+	if err != nil {
+		return i, err
+	}
+	i.sessions(sessions)
+	return i, nil
 }
 
-func lengthInfo(v []int32) LengthInfo {
-	l := LengthInfo{N: int64(len(v))}
-	if len(v) == 0 {
+// gauge measures row by row.
+type gauge struct {
+	info    *Info
+	in, out map[int32]int64 // rows of each length
+	labels  [3]map[string]int64
+
+	n            int64
+	before, tied int64 // stamp of the row before, rows at it
+	mean, square float64
+
+	seen                           idSet
+	hits, total, hitTokens, tokens int64
+}
+
+func (g *gauge) row(row *schemas.TraceRow) error {
+	i := g.info
+	g.in[row.InputTokens]++
+	if Failed(row) {
+		i.Failed++
+	}
+	if row.Damaged {
+		i.Damaged++
+	}
+	if row.OutputTokens == nil {
+		i.UnknownOutput++
+	} else {
+		g.out[*row.OutputTokens]++
+	}
+	for k, l := range [...]*string{row.Class, row.Tenant, row.Model} {
+		if l != nil {
+			g.labels[k][*l]++
+		}
+	}
+	g.arrival(row)
+	g.reuse(row)
+	return nil
+}
+
+func (g *gauge) arrival(row *schemas.TraceRow) {
+	i := g.info
+	if g.n++; g.n > 1 {
+		gap := row.ScheduledUs - g.before
+		g.square += (float64(gap) - g.mean) * (float64(gap) - g.mean)
+		if gap > 0 {
+			i.DistinctStamps++
+			g.tied = 0
+		}
+	} else {
+		i.DistinctStamps = 1
+	}
+	g.tied++
+	i.MaxTied = max(i.MaxTied, g.tied)
+	g.before = row.ScheduledUs
+}
+
+// reuse measures an infinite prefix cache: of each row, the leading blocks that an earlier row had. Damaged rows take
+// their place in it and are not counted.
+func (g *gauge) reuse(row *schemas.TraceRow) {
+	if row.HashIDs == nil {
+		return
+	}
+	hit, missed := 0, false
+	for _, id := range row.HashIDs {
+		if known := !g.seen.add(id); known && !missed {
+			hit++
+		} else {
+			missed = true
+		}
+	}
+	if row.Damaged {
+		return
+	}
+	g.hits, g.total = g.hits+int64(hit), g.total+int64(len(row.HashIDs))
+	g.hitTokens += min(int64(hit)*int64(g.info.BlockSize), int64(row.InputTokens))
+	g.tokens += int64(row.InputTokens)
+}
+
+func (g *gauge) finish(s *Stream) {
+	i := g.info
+	i.Input, i.Output = lengthInfo(g.in), lengthInfo(g.out)
+	if s.rows > 0 {
+		i.SpanUs = s.SpanUs()
+		gaps := float64(s.rows - 1)
+		i.Rate = ratio(gaps, float64(i.SpanUs)/1e6)
+		if gaps > 1 {
+			i.IATCV = ratio(math.Sqrt(g.square/gaps), g.mean)
+		}
+	}
+	i.DistinctBlocks = g.seen.n
+	i.BlockHit, i.TokenHit = ratio(float64(g.hits), float64(g.total)), ratio(float64(g.hitTokens), float64(g.tokens))
+	i.Classes, i.Tenants, i.Models = labelCounts(g.labels[0]), labelCounts(g.labels[1]), labelCounts(g.labels[2])
+}
+
+// ranks finds values by their rank.
+type ranks struct {
+	values []int32
+	below  []int64 // rows up to each value, it included
+}
+
+func newRanks(counts map[int32]int64) ranks {
+	r := ranks{values: slices.Sorted(maps.Keys(counts))}
+	n := int64(0)
+	for _, v := range r.values {
+		n += counts[v]
+		r.below = append(r.below, n)
+	}
+	return r
+}
+
+// at is the value of nearest rank ⌈p·n⌉.
+func (r ranks) at(p float64) int32 {
+	want := int64(math.Ceil(p * float64(r.below[len(r.below)-1])))
+	i, _ := slices.BinarySearch(r.below, want)
+	return r.values[i]
+}
+
+func lengthInfo(counts map[int32]int64) LengthInfo {
+	l := LengthInfo{}
+	if len(counts) == 0 {
 		return l
 	}
-	slices.Sort(v)
-	for _, x := range v {
-		l.Tokens += int64(x)
+	for v, n := range counts {
+		l.N += n
+		l.Tokens += n * int64(v)
 	}
+	r := newRanks(counts)
+	rank := func(p float64) *int32 { v := r.at(p); return &v }
 	l.Mean = ratio(float64(l.Tokens), float64(l.N))
-	rank := func(p float64) *int32 { return &v[int(math.Ceil(p*float64(len(v))))-1] }
-	l.Min, l.P50, l.P95, l.P99, l.Max = &v[0], rank(.5), rank(.95), rank(.99), &v[len(v)-1]
+	l.Min, l.P50, l.P95, l.P99, l.Max = &r.values[0], rank(.5), rank(.95), rank(.99), &r.values[len(r.values)-1]
 	return l
 }
 
-func (i *Info) arrivals(rows []schemas.TraceRow) {
-	if len(rows) == 0 {
-		return
-	}
-	i.SpanUs = rows[len(rows)-1].ScheduledUs - rows[0].ScheduledUs
-	gaps := float64(len(rows) - 1)
-	i.Rate = ratio(gaps, float64(i.SpanUs)/1e6)
-	i.DistinctStamps, i.MaxTied = 1, 1
-	mean, sum, tied := float64(i.SpanUs)/gaps, 0.0, int64(1)
-	for k := 1; k < len(rows); k++ {
-		gap := rows[k].ScheduledUs - rows[k-1].ScheduledUs
-		sum += (float64(gap) - mean) * (float64(gap) - mean)
-		if tied++; gap > 0 {
-			i.DistinctStamps++
-			tied = 1
-		}
-		i.MaxTied = max(i.MaxTied, tied)
-	}
-	if gaps > 1 {
-		i.IATCV = ratio(math.Sqrt(sum/gaps), mean)
-	}
-}
-
-// reuse measures an infinite prefix cache: of each row, the leading blocks that an earlier row had.
-func (i *Info) reuse(rows []schemas.TraceRow) {
-	seen := map[int64]bool{}
-	var hits, total, hitTokens, tokens int64
-	for k := range rows {
-		row := &rows[k]
-		if row.HashIDs == nil {
-			continue
-		}
-		hit := 0
-		for hit < len(row.HashIDs) && seen[row.HashIDs[hit]] {
-			hit++
-		}
-		for _, id := range row.HashIDs[hit:] {
-			seen[id] = true
-		}
-		hits, total = hits+int64(hit), total+int64(len(row.HashIDs))
-		hitTokens += min(int64(hit)*int64(i.BlockSize), int64(row.InputTokens))
-		tokens += int64(row.InputTokens)
-	}
-	i.DistinctBlocks = int64(len(seen))
-	i.BlockHit, i.TokenHit = ratio(float64(hits), float64(total)), ratio(float64(hitTokens), float64(tokens))
-}
-
-func (i *Info) sessions(s Sessions) {
-	i.Sessions = int64(len(s.Rows))
-	for _, rows := range s.Rows {
-		if len(rows) > 1 {
+func (i *Info) sessions(s SessionIndex) {
+	i.Sessions = int64(len(s.Turns))
+	for _, n := range s.Turns {
+		if n > 1 {
 			i.MultiTurn++
 		}
-		i.MaxTurns = max(i.MaxTurns, int64(len(rows)))
+		i.MaxTurns = max(i.MaxTurns, int64(n))
 	}
 	i.MeanTurns = ratio(float64(i.Rows), float64(i.Sessions))
 	var from []string
@@ -196,14 +262,8 @@ func (i *Info) sessions(s Sessions) {
 	}
 }
 
-// countLabels counts the rows of each label, most first; rows without one are left out.
-func countLabels(rows []schemas.TraceRow, label func(*schemas.TraceRow) *string) []LabelCount {
-	n := map[string]int64{}
-	for k := range rows {
-		if s := label(&rows[k]); s != nil {
-			n[*s]++
-		}
-	}
+// labelCounts lists labels, most rows first.
+func labelCounts(n map[string]int64) []LabelCount {
 	out := make([]LabelCount, 0, len(n))
 	for s, c := range n {
 		out = append(out, LabelCount{s, c})
@@ -221,71 +281,6 @@ func ratio(a, b float64) *float64 {
 		return nil
 	}
 	return &q
-}
-
-// WriteText renders the description on one screen.
-func (i Info) WriteText(w io.Writer) error {
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	line := func(key, format string, args ...any) { fmt.Fprintf(tw, key+"\t"+format+"\n", args...) }
-	line("trace", "%s (%s, %d bytes)", i.Name, i.Format, i.Bytes)
-	if i.StartedAt != nil {
-		line("started at", "%s", i.StartedAt.Format(time.RFC3339Nano))
-	}
-	line("rows", "%d, %d failed, %d without output length", i.Rows, i.Failed, i.UnknownOutput)
-	line("span", "%v of %v, %s requests/s, IAT CV %s", micros(i.SpanUs), micros(i.LengthUs), figure(i.Rate), figure(i.IATCV))
-	line("stamps", "%d distinct, at most %d rows at one", i.DistinctStamps, i.MaxTied)
-	if i.QuantumUs > 0 {
-		how := "kept"
-		if i.Spread {
-			how = "rows spread inside it"
-		}
-		line("clock", "ticks every %v, %s", micros(i.QuantumUs), how)
-	}
-	for _, l := range []struct {
-		key string
-		LengthInfo
-	}{{"input tokens", i.Input}, {"output tokens", i.Output}} {
-		if l.N > 0 {
-			line(l.key, "%d in %d rows, mean %s, min %d, p50 %d, p95 %d, p99 %d, max %d", l.Tokens, l.N, figure(l.Mean),
-				*l.Min, *l.P50, *l.P95, *l.P99, *l.Max)
-		}
-	}
-	if i.BlockSize > 0 {
-		line("blocks", "%d distinct of %d tokens, infinite cache hits %s of blocks, %s of tokens", i.DistinctBlocks,
-			i.BlockSize, figure(i.BlockHit), figure(i.TokenHit))
-	}
-	line("sessions", "%d (by %s), %d with several turns, %s turns in the mean, at most %d", i.Sessions, i.SessionsFrom,
-		i.MultiTurn, figure(i.MeanTurns), i.MaxTurns)
-	for _, l := range []struct {
-		key    string
-		labels []LabelCount
-	}{{"classes", i.Classes}, {"tenants", i.Tenants}, {"models", i.Models}} {
-		if len(l.labels) > 0 {
-			line(l.key, "%s", labelList(l.labels))
-		}
-	}
-	return tw.Flush()
-}
-
-// labelList names the most frequent labels.
-func labelList(labels []LabelCount) string {
-	const shown = 8
-	var parts []string
-	for k, l := range labels {
-		if k == shown {
-			parts = append(parts, fmt.Sprintf("and %d more", len(labels)-k))
-			break
-		}
-		parts = append(parts, fmt.Sprintf("%s %d", l.Label, l.Rows))
-	}
-	return strings.Join(parts, ", ")
-}
-
-func figure(v *float64) string {
-	if v == nil {
-		return "–"
-	}
-	return fmt.Sprintf("%.4g", *v)
 }
 
 // micros is us as a duration, held where it overflows.

@@ -2,47 +2,14 @@ package trace
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	"tailgate/internal/fault"
 	"tailgate/schemas"
 )
-
-// maxLine bounds a line of JSONL in bytes: 5 million hash ids.
-const maxLine = 64 << 20
-
-// raw is what a format's reader hands on: rows in file order with the stamps of the file. Row is the place in
-// the file, Parent too; SourceRow is told by the file or equal to Row.
-type raw struct {
-	rows      []schemas.TraceRow
-	lines     []int64
-	told      []bool   // the file told turn or parent of the row; nil = of no row
-	allTold   bool     // the format tells turn and parent of every row
-	big       []bigRef // ids outside int64
-	unitUs    int64    // the step in which the format writes its stamps
-	quantumUs int64    // step of the clock, where the format declares one
-	wall      bool     // stamps are wall time
-	notes     []string
-	zeroOut   int64   // rows whose output length 0 was read as unknown
-	skipped   []Fault // rows that could not be read, where the reader goes on
-	lenient   bool    // go on after a row that cannot be read
-}
-
-// bigRef is an id of a row that must be remapped.
-type bigRef struct {
-	row int
-	bigID
-}
-
-// note adds a sentence to the trace's notes.
-func (r *raw) note(format string, args ...any) {
-	r.notes = append(r.notes, fmt.Sprintf(format, args...))
-}
 
 // shiftOf is the power of ten from a unit to microseconds.
 func shiftOf(unit string) int {
@@ -55,72 +22,19 @@ func shiftOf(unit string) int {
 	return 0
 }
 
-// unreadable takes the error of a row: an error again, or one row less where the reader goes on.
-func (r *raw) unreadable(name string, line int64, whole bool, err error) error {
-	if !r.lenient {
-		return lineError(name, line, whole, err)
-	}
-	if !whole {
-		err = fmt.Errorf("the last line is cut: %w", err)
-	}
-	r.skipped = append(r.skipped, Fault{Name: name, Line: line, Row: -1, Rule: RuleReadable, Detail: err.Error()})
-	return nil
-}
-
 // readJSONL reads Mooncake JSONL.
-func readJSONL(ctx context.Context, in *bufio.Reader, s source) (*raw, error) {
-	build := newRowBuilder(s, &keyNames)
-	if s.unit == UnitMicros {
-		build.out.unitUs = 1
-	}
-	return build.out, build.readLines(ctx, in, s, nil)
+func readJSONL(ctx context.Context, in *bufio.Reader, s source, to taker) error {
+	return readLines(ctx, in, s, func() *rowBuilder {
+		b := newRowBuilder(s, &keyNames)
+		if s.unit == UnitMicros {
+			b.out.unitUs = 1
+		}
+		return b
+	}, to)
 }
 
 func newRowBuilder(s source, names *names) *rowBuilder {
-	return &rowBuilder{fields: fields{names: names}, out: &raw{unitUs: 1000, lenient: s.Lenient}, strings: newIntern()}
-}
-
-// readLines adds a row for every line; after is called for each of them, nil = nothing.
-func (b *rowBuilder) readLines(ctx context.Context, in *bufio.Reader, s source, after func() error) error {
-	lines := lineReader{r: in}
-	shift := shiftOf(s.unit)
-	blank, firstBlank := int64(0), int64(0)
-	for {
-		line, whole, err := lines.next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return streamError(s.name, lines.n, err)
-		}
-		if skipSpace(line, 0) == len(line) {
-			if blank++; blank == 1 {
-				firstBlank = lines.n
-			}
-			continue
-		}
-		if !b.readFast(line, shift) {
-			err = b.readSlow(line, shift)
-		}
-		if err == nil {
-			err = b.add(lines.n)
-		}
-		if err == nil && after != nil {
-			err = after()
-		}
-		if err != nil {
-			if err := b.out.unreadable(s.name, lines.n, whole, err); err != nil {
-				return err
-			}
-		}
-		if lines.n%4096 == 0 && ctx.Err() != nil {
-			return fmt.Errorf("reading trace %s: %w", s.name, ctx.Err())
-		}
-	}
-	if blank > 0 {
-		b.out.note("%d blank lines were skipped, the first at line %d", blank, firstBlank)
-	}
-	return nil
+	return &rowBuilder{fields: fields{names: names}, out: &raw{facts: facts{unitUs: 1000, lenient: s.Lenient}}, strings: newIntern()}
 }
 
 // lineError names the line of a broken row.
@@ -149,6 +63,18 @@ type rowBuilder struct {
 	blocks  arena[int64]
 	counts  arena[int32]
 	places  arena[int64]
+	after   func() error // called for every row that was added; nil = nothing
+}
+
+// next makes b ready for the next batch; transient = nobody keeps the rows of the last one.
+func (b *rowBuilder) next(transient bool) {
+	b.out.reset()
+	if transient {
+		b.blocks.rewind()
+		b.counts.rewind()
+		b.places.rewind()
+		b.strings.trim()
+	}
 }
 
 var streamed, notStreamed = true, false
@@ -163,7 +89,7 @@ func (b *rowBuilder) add(line int64) error {
 	}
 	place := int64(len(b.out.rows))
 	row := schemas.TraceRow{
-		Row: place, SourceRow: place, ScheduledUs: b.num[keyTimestamp], InputTokens: int32(b.num[keyInput]),
+		Row: place, SourceRow: -1, ScheduledUs: b.num[keyTimestamp], InputTokens: int32(b.num[keyInput]),
 		Session: b.str(keySession), Tenant: b.str(keyTenant), Class: b.str(keyClass), Model: b.str(keyModel),
 		Status: b.str(keyStatus),
 	}
@@ -178,10 +104,11 @@ func (b *rowBuilder) add(line int64) error {
 	}
 	if b.has[keyStream] {
 		row.Stream = &notStreamed
-		if b.stream {
+		if b.flag[keyStream] {
 			row.Stream = &streamed
 		}
 	}
+	row.Damaged = b.has[keyDamaged] && b.flag[keyDamaged]
 	if b.has[keySource] {
 		row.SourceRow = b.num[keySource]
 	}
@@ -191,6 +118,9 @@ func (b *rowBuilder) add(line int64) error {
 	b.addTurn(&row)
 	b.out.rows = append(b.out.rows, row)
 	b.out.lines = append(b.out.lines, line)
+	if b.after != nil {
+		return b.after()
+	}
 	return nil
 }
 
@@ -227,37 +157,6 @@ func (b *rowBuilder) str(k key) *string {
 	return b.strings.get(b.text[k])
 }
 
-// lineReader cuts a stream in lines.
-type lineReader struct {
-	r    *bufio.Reader
-	long []byte
-	n    int64 // lines handed out
-}
-
-var errLongLine = errors.New("a line is longer than 64 MiB")
-
-// next returns the next line without its end, valid until the call after; whole is false for a last line that
-// has no end. The error is io.EOF after the last line.
-func (l *lineReader) next() (line []byte, whole bool, err error) {
-	line, err = l.r.ReadSlice('\n')
-	if errors.Is(err, bufio.ErrBufferFull) {
-		l.long = l.long[:0]
-		for errors.Is(err, bufio.ErrBufferFull) {
-			if l.long = append(l.long, line...); len(l.long) > maxLine {
-				return nil, false, errLongLine
-			}
-			line, err = l.r.ReadSlice('\n')
-		}
-		l.long = append(l.long, line...)
-		line = l.long
-	}
-	if err != nil && (!errors.Is(err, io.EOF) || len(line) == 0) {
-		return nil, false, err
-	}
-	l.n++
-	return bytes.TrimSuffix(line, []byte{'\n'}), err == nil, nil
-}
-
 // intern keeps one copy of each string.
 type intern struct{ known map[string]*string }
 
@@ -272,6 +171,14 @@ func (in *intern) get(b []byte) *string {
 	return &s
 }
 
+// trim forgets all strings when there are many.
+func (in *intern) trim() {
+	const many = 1 << 16
+	if len(in.known) > many {
+		in.known = map[string]*string{}
+	}
+}
+
 // ptr is get for a pointer; null stays null.
 func (in *intern) ptr(s *string) *string {
 	if s == nil {
@@ -281,7 +188,7 @@ func (in *intern) ptr(s *string) *string {
 }
 
 // arena hands out values and slices from large blocks.
-type arena[T any] struct{ free []T }
+type arena[T any] struct{ block, free []T }
 
 const arenaBlock = 1 << 13
 
@@ -294,12 +201,16 @@ func (a *arena[T]) copyOf(src []T) []T {
 		if len(src) > arenaBlock/8 {
 			return append(make([]T, 0, len(src)), src...)
 		}
-		a.free = make([]T, arenaBlock)
+		a.block = make([]T, arenaBlock)
+		a.free = a.block
 	}
 	out := a.free[:len(src):len(src)]
 	a.free = a.free[len(src):]
 	copy(out, src)
 	return out
 }
+
+// rewind gives the last block out anew: nothing that the arena gave may be in use.
+func (a *arena[T]) rewind() { a.free = a.block }
 
 func (a *arena[T]) one(v T) *T { return &a.copyOf([]T{v})[0] }

@@ -30,17 +30,12 @@ func Load(ctx context.Context, path string, o Options) (*Trace, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	f, err := os.Open(path)
+	f, isParquet, err := openTrace(path)
 	if err != nil {
-		return nil, fmt.Errorf("reading trace: %w", err)
+		return nil, err
 	}
 	defer f.Close()
-	if st, err := f.Stat(); err == nil && st.IsDir() {
-		return nil, fault.Mark(fmt.Errorf("reading trace %s: is a folder", path), fault.Usage,
-			"a lake becomes a trace with `tailgate trace export`")
-	}
-	magic := make([]byte, len(parquetMagic))
-	if _, err := f.ReadAt(magic, 0); err == nil && string(magic) == parquetMagic {
+	if isParquet {
 		return readParquet(ctx, path, path, o)
 	}
 	side, err := readSidecar(path)
@@ -48,6 +43,21 @@ func Load(ctx context.Context, path string, o Options) (*Trace, error) {
 		return nil, err
 	}
 	return read(ctx, f, path, o, side)
+}
+
+// openTrace opens a file and tells whether it is Parquet.
+func openTrace(path string) (f *os.File, isParquet bool, err error) {
+	if f, err = os.Open(path); err != nil {
+		return nil, false, fmt.Errorf("reading trace: %w", err)
+	}
+	if st, err := f.Stat(); err == nil && st.IsDir() {
+		f.Close()
+		return nil, false, fault.Mark(fmt.Errorf("reading trace %s: is a folder", path), fault.Usage,
+			"a lake becomes a trace with `tailgate trace export`")
+	}
+	magic := make([]byte, len(parquetMagic))
+	_, err = f.ReadAt(magic, 0)
+	return f, err == nil && string(magic) == parquetMagic, nil
 }
 
 // Read reads a trace from r; name is what errors call it. There is no sidecar.
@@ -63,34 +73,52 @@ func read(ctx context.Context, r io.Reader, name string, o Options, side *sideca
 	in := bufio.NewReaderSize(disk, readBuffer)
 	magic, _ := in.Peek(4)
 	if string(magic) == parquetMagic {
-		return readParquetStream(ctx, in, name, o)
+		return viaFile(in, name, func(path string) (*Trace, error) { return readParquet(ctx, path, name, o) })
 	}
+	var t *Trace
+	err := readText(ctx, in, magic, disk, name, o, side, func(s source, text *bufio.Reader) (err error) {
+		t, err = gatherText(ctx, text, s)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	t.Meta.Bytes, t.Meta.SHA256 = disk.n, disk.digest()
+	return t, nil
+}
+
+// gatherText reads all rows of text.
+func gatherText(ctx context.Context, text *bufio.Reader, s source) (*Trace, error) {
+	rows := &gather{}
+	if err := readRows(ctx, text, s, rows); err != nil {
+		return nil, err
+	}
+	return rows.arrange(s)
+}
+
+// readText settles what is known of a text, lets read read it, and holds its bytes to the sidecar.
+func readText(ctx context.Context, in *bufio.Reader, magic []byte, disk *digestReader, name string, o Options, side *sidecar,
+	read func(s source, text *bufio.Reader) error) error {
 	text, done, err := unpack(in, magic, disk)
 	if err != nil {
-		return nil, streamError(name, 0, err)
+		return streamError(name, 0, err)
 	}
 	defer done()
 	s, err := decide(text, name, o, side)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	rows, err := readRows(ctx, text, s)
-	if err != nil {
-		return nil, err
-	}
-	t, err := rows.arrange(s)
-	if err != nil {
-		return nil, err
+	if err := read(s, text); err != nil {
+		return err
 	}
 	if _, err := io.Copy(io.Discard, in); err != nil {
-		return nil, fmt.Errorf("reading trace %s: %w", name, err)
+		return fmt.Errorf("reading trace %s: %w", name, err)
 	}
-	t.Meta.Bytes, t.Meta.SHA256 = disk.n, hex.EncodeToString(disk.sum.Sum(nil))
-	if side != nil && side.SHA256 != "" && side.SHA256 != t.Meta.SHA256 {
-		return nil, fault.Mark(fmt.Errorf("reading trace %s: its bytes are not those that its sidecar describes", name),
+	if side != nil && side.SHA256 != "" && side.SHA256 != disk.digest() {
+		return fault.Mark(fmt.Errorf("reading trace %s: its bytes are not those that its sidecar describes", name),
 			fault.Data, "fetch the file again, or remove "+SidecarSuffix)
 	}
-	return t, nil
+	return nil
 }
 
 // decide settles format and unit: option, sidecar, first line, default of the format.
@@ -144,18 +172,18 @@ func detectFormat(head []byte) (string, error) {
 		"formats that are read: Mooncake, vLLM or Bailian JSONL, Azure and BurstGPT CSV with their header, tailgate Parquet")
 }
 
-func readRows(ctx context.Context, text *bufio.Reader, s source) (*raw, error) {
+func readRows(ctx context.Context, text *bufio.Reader, s source, to taker) error {
 	switch s.format {
 	case FormatMooncake, FormatVLLM:
-		return readJSONL(ctx, text, s)
+		return readJSONL(ctx, text, s, to)
 	case FormatBailian:
-		return readBailian(ctx, text, s)
+		return readBailian(ctx, text, s, to)
 	case FormatAzure:
-		return readAzure(ctx, text, s)
+		return readAzure(ctx, text, s, to)
 	case FormatBurstGPT:
-		return readBurstGPT(ctx, text, s)
+		return readBurstGPT(ctx, text, s, to)
 	}
-	return nil, fault.Mark(fmt.Errorf("reading trace %s: not a Parquet file", s.name), fault.Data, "")
+	return fault.Mark(fmt.Errorf("reading trace %s: not a Parquet file", s.name), fault.Data, "")
 }
 
 // digestReader counts and hashes what is read.
@@ -165,6 +193,8 @@ type digestReader struct {
 	n   int64
 	err error // of r, other than io.EOF
 }
+
+func (d *digestReader) digest() string { return hex.EncodeToString(d.sum.Sum(nil)) }
 
 func (d *digestReader) Read(p []byte) (int, error) {
 	n, err := d.r.Read(p)

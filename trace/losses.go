@@ -1,8 +1,11 @@
 package trace
 
 import (
+	"context"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 
 	"tailgate/schemas"
 )
@@ -10,109 +13,133 @@ import (
 // Losses says in one counted sentence each what a file in format does not hold of t, or holds in another way.
 // Nothing is lost in mooncake and parquet.
 func (t *Trace) Losses(format string) []string {
+	said, _ := t.Stream().Losses(context.Background(), format) // rows in memory give no error
+	return said
+}
+
+// Losses says what Trace.Losses does. The delta formats need all rows in memory.
+func (s *Stream) Losses(ctx context.Context, format string) ([]string, error) {
 	if format == FormatMooncake || format == FormatParquet {
-		return nil
+		return nil, nil
 	}
-	l := losses{t: t}
-	delta := format == FormatAIPerfDelta || format == FormatMooncakeDelta
-	if delta {
-		_, notes := t.Delta()
-		l.said = append(l.said, notes...)
+	var said []string
+	if format == FormatAIPerfDelta || format == FormatMooncakeDelta {
+		t, err := s.whole(ctx)
+		if err != nil {
+			return nil, err
+		}
+		_, said = t.Delta()
 	}
 	if format == FormatMooncakeDelta {
-		return l.said
+		return said, nil
 	}
-	has := func(f func(*schemas.TraceRow) bool) int { return l.count(f) }
-	if format != FormatBurstGPT {
-		l.say(has(func(r *schemas.TraceRow) bool { return r.OutputTokens == nil }),
-			"have no known output length: the median of their class is written")
+	rules := lossRules(format)
+	counts := make([]int64, len(rules))
+	tails := partialTails{size: s.Meta.BlockSize}
+	err := s.Each(ctx, func(row *schemas.TraceRow) error {
+		for i := range rules {
+			if rules[i].lost(row) {
+				counts[i]++
+			}
+		}
+		if format == FormatAIPerf || format == FormatAIPerfDelta {
+			tails.add(row)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
-	if format != FormatBailian && format != FormatBurstGPT && !delta {
-		l.say(has(func(r *schemas.TraceRow) bool { return r.Session != nil }), "lose their session; each holds its whole prompt")
+	rules, counts = append(rules, lossRule{what: "lose the sharing of their partial last block"}), append(counts, tails.shared())
+	for i, n := range counts {
+		if n > 0 {
+			said = append(said, fmt.Sprintf("%d of %d rows %s", n, s.rows, rules[i].what))
+		}
 	}
-	if format == FormatBailian {
-		l.say(has(func(r *schemas.TraceRow) bool { return r.Session != nil }),
-			"belong to sessions that are named anew, by their first row")
-	}
-	if format == FormatBurstGPT {
-		l.say(has(func(r *schemas.TraceRow) bool { return len(r.HashIDs) > 0 }), "lose their hash ids")
-		l.say(has(func(r *schemas.TraceRow) bool { return r.OutputTokens == nil && !Failed(r) }),
-			"have no known output length: 0 is written, a failure to its readers")
-	}
-	if format == FormatVLLM || format == FormatBailian || format == FormatBurstGPT {
-		l.say(has(func(r *schemas.TraceRow) bool { return r.Tenant != nil }), "lose their tenant")
-	}
-	if format == FormatVLLM {
-		l.say(has(func(r *schemas.TraceRow) bool { return r.Class != nil }), "lose their class")
-	}
-	if format != FormatBurstGPT {
-		l.say(has(func(r *schemas.TraceRow) bool { return r.Model != nil }), "lose their model")
-		l.say(has(func(r *schemas.TraceRow) bool { return r.Status != nil }), "lose their status in the log")
-	}
-	l.say(has(func(r *schemas.TraceRow) bool { return r.Stream != nil && !*r.Stream }), "lose that they were not streamed")
-	if format == FormatAIPerf || format == FormatAIPerfDelta {
-		l.say(t.sharedTails(), "lose the sharing of their partial last block")
-	}
-	return l.said
+	return said, nil
 }
 
-type losses struct {
-	t    *Trace
-	said []string
+// lossRule is something that a format does not hold of some rows.
+type lossRule struct {
+	lost func(*schemas.TraceRow) bool
+	what string
 }
 
-func (l *losses) count(f func(*schemas.TraceRow) bool) int {
-	n := 0
-	for i := range l.t.Rows {
-		if f(&l.t.Rows[i]) {
+// lossRules lists what format does not hold, in the order in which it is told.
+func lossRules(format string) []lossRule {
+	noOutput := func(r *schemas.TraceRow) bool { return r.OutputTokens == nil }
+	session := func(r *schemas.TraceRow) bool { return r.Session != nil }
+	rules := []struct {
+		formats string
+		lossRule
+	}{
+		{"aiperf aiperf-delta vllm bailian", lossRule{noOutput, "have no known output length: the median of their class is written"}},
+		{"aiperf vllm", lossRule{session, "lose their session; each holds its whole prompt"}},
+		{"bailian", lossRule{session, "belong to sessions that are named anew, by their first row"}},
+		{"bailian", lossRule{func(r *schemas.TraceRow) bool { return r.Parent != nil },
+			"follow another turn, whose prompt they hold: AIPerf up to 0.13 sends them on top of it all the same"}},
+		{"burstgpt", lossRule{func(r *schemas.TraceRow) bool { return len(r.HashIDs) > 0 }, "lose their hash ids"}},
+		{"burstgpt", lossRule{func(r *schemas.TraceRow) bool { return r.OutputTokens == nil && !Failed(r) },
+			"have no known output length: 0 is written, a failure to its readers"}},
+		{"vllm bailian burstgpt", lossRule{func(r *schemas.TraceRow) bool { return r.Tenant != nil }, "lose their tenant"}},
+		{"vllm", lossRule{func(r *schemas.TraceRow) bool { return r.Class != nil }, "lose their class"}},
+		{"aiperf aiperf-delta vllm bailian", lossRule{func(r *schemas.TraceRow) bool { return r.Model != nil }, "lose their model"}},
+		{"aiperf aiperf-delta vllm bailian", lossRule{func(r *schemas.TraceRow) bool { return r.Status != nil }, "lose their status in the log"}},
+		{"aiperf aiperf-delta vllm bailian burstgpt", lossRule{func(r *schemas.TraceRow) bool { return r.Stream != nil && !*r.Stream },
+			"lose that they were not streamed"}},
+		{"aiperf aiperf-delta vllm bailian burstgpt", lossRule{func(r *schemas.TraceRow) bool { return r.Damaged },
+			"lose that their prompt was cut or redacted in the log"}},
+	}
+	var out []lossRule
+	for _, r := range rules {
+		if slices.Contains(strings.Fields(r.formats), format) {
+			out = append(out, r.lossRule)
+		}
+	}
+	return out
+}
+
+// partialTails collects the ids of partial last blocks, 8 bytes each.
+type partialTails struct {
+	size int
+	ids  []int64
+}
+
+func (p *partialTails) add(r *schemas.TraceRow) {
+	if n := len(r.HashIDs); n > 0 && int(r.InputTokens) < n*p.size {
+		p.ids = append(p.ids, r.HashIDs[n-1])
+	}
+}
+
+// shared counts the rows whose partial last block another row has too.
+func (p *partialTails) shared() int64 {
+	slices.Sort(p.ids)
+	n := int64(0)
+	for i, id := range p.ids {
+		if i > 0 && p.ids[i-1] == id || i+1 < len(p.ids) && p.ids[i+1] == id {
 			n++
 		}
 	}
 	return n
 }
 
-func (l *losses) say(n int, what string) {
-	if n > 0 {
-		l.said = append(l.said, fmt.Sprintf("%d of %d rows %s", n, len(l.t.Rows), what))
-	}
-}
-
-// sharedTails counts the rows whose partial last block another row has too.
-func (t *Trace) sharedTails() int {
-	size := t.Meta.BlockSize
-	partial := func(r *schemas.TraceRow) bool {
-		n := len(r.HashIDs)
-		return n > 0 && int(r.InputTokens) < n*size
-	}
-	uses := map[int64]int{}
-	for i := range t.Rows {
-		if r := &t.Rows[i]; partial(r) {
-			uses[r.HashIDs[len(r.HashIDs)-1]]++
-		}
-	}
-	shared := 0
-	for _, n := range uses {
-		if n > 1 {
-			shared += n
-		}
-	}
-	return shared
-}
-
 // Flags are the options with which the tool that reads format plays the file at path as t is: one command line
 // each, without target and model. None for our own formats.
-func (t *Trace) Flags(format, path string) []string {
-	size := strconv.Itoa(max(t.Meta.BlockSize, 0))
-	rows := strconv.Itoa(len(t.Rows))
+func (t *Trace) Flags(format, path string) []string { return t.Stream().Flags(format, path) }
+
+// Flags gives what Trace.Flags does.
+func (s *Stream) Flags(format, path string) []string {
+	size := strconv.Itoa(max(s.Meta.BlockSize, 0))
+	rows := strconv.FormatInt(s.rows, 10)
 	switch format {
 	case FormatAIPerf, FormatAIPerfDelta:
 		line := "aiperf profile --input-file " + path + " --custom-dataset-type mooncake_trace --fixed-schedule --streaming"
-		if t.Meta.BlockSize > 0 {
+		if s.Meta.BlockSize > 0 {
 			line += " --isl-block-size " + size
 		}
 		return []string{line}
 	case FormatVLLM:
-		if t.Meta.BlockSize == 0 {
+		if s.Meta.BlockSize == 0 {
 			size = "16"
 		}
 		return []string{
@@ -122,18 +149,9 @@ func (t *Trace) Flags(format, path string) []string {
 		}
 	case FormatBailian:
 		return []string{"aiperf profile --input-file " + path + " --custom-dataset-type bailian_trace --fixed-schedule --streaming" +
-			" --isl-block-size " + size + t.chainsWarning()}
+			" --isl-block-size " + size}
 	case FormatBurstGPT:
 		return []string{"aiperf profile --input-file " + path + " --custom-dataset-type burst_gpt_trace --fixed-schedule --streaming"}
 	}
 	return nil
-}
-
-func (t *Trace) chainsWarning() string {
-	for i := range t.Rows {
-		if t.Rows[i].Parent != nil {
-			return "   (AIPerf up to 0.13 sends every turn of a chain on top of the turns before it, which this file's rows hold already)"
-		}
-	}
-	return ""
 }

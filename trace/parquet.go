@@ -15,33 +15,66 @@ import (
 
 const parquetMagic = "PAR1"
 
-// readParquetStream reads Parquet that does not lie in a file of its own: the footer is at the end, so the
-// bytes go through a temporary.
-func readParquetStream(ctx context.Context, r io.Reader, name string, o Options) (*Trace, error) {
+// viaFile lets read read bytes that do not lie in a file of their own: Parquet has its footer at the end.
+func viaFile[T any](r io.Reader, name string, read func(path string) (T, error)) (none T, err error) {
 	f, err := os.CreateTemp("", "tailgate-trace-*.parquet")
 	if err != nil {
-		return nil, fmt.Errorf("reading trace %s: %w", name, err)
+		return none, fmt.Errorf("reading trace %s: %w", name, err)
 	}
 	defer os.Remove(f.Name())
 	_, err = io.Copy(f, r)
 	if err = errors.Join(err, f.Close()); err != nil {
-		return nil, fmt.Errorf("reading trace %s: %w", name, err)
+		return none, fmt.Errorf("reading trace %s: %w", name, err)
 	}
-	return readParquet(ctx, f.Name(), name, o)
+	return read(f.Name())
 }
 
 // readParquet reads our own trace table at path.
 func readParquet(ctx context.Context, path, name string, o Options) (*Trace, error) {
+	s, err := parquetSource(name, o)
+	if err != nil {
+		return nil, err
+	}
+	rows := &gather{}
+	if s.side, err = parquetRows(ctx, path, name, rows); err != nil {
+		return nil, err
+	}
+	t, err := rows.arrange(s)
+	if err != nil {
+		return nil, err
+	}
+	if err := digestFile(path, &t.Meta); err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// parquetSource refuses options that Parquet has no use for.
+func parquetSource(name string, o Options) (source, error) {
+	s := source{Options: o, name: name, format: FormatParquet, unit: UnitMicros}
 	switch {
 	case o.Format != "" && o.Format != FormatAuto && o.Format != FormatParquet:
-		return nil, fault.Mark(fmt.Errorf("reading trace %s: is Parquet, not %s", name, o.Format), fault.Usage, "")
+		return s, fault.Mark(fmt.Errorf("reading trace %s: is Parquet, not %s", name, o.Format), fault.Usage, "")
 	case o.Unit != "":
-		return nil, fault.Mark(fmt.Errorf("reading trace %s: format parquet states its own timestamp unit", name), fault.Usage, "")
+		return s, fault.Mark(fmt.Errorf("reading trace %s: format parquet states its own timestamp unit", name), fault.Usage, "")
 	}
+	return s, nil
+}
+
+// parquetBatch is how many rows of a Parquet file are handed on at a time.
+const parquetBatch = 1024
+
+// parquetRows reads the trace table at path.
+func parquetRows(ctx context.Context, path, name string, to taker) (*sidecar, error) {
 	broken := func(err error) error {
 		return fault.Mark(fmt.Errorf("reading trace %s: %w", name, err), fault.Data, "")
 	}
-	pq, err := parquetio.Open[schemas.TraceRow](path)
+	f, size, err := openSized(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading trace %s: %w", name, err)
+	}
+	defer f.Close()
+	pq, err := parquetio.OpenAt[schemas.TraceRow](f, size, name)
 	if err != nil {
 		return nil, fault.Mark(err, fault.Data, "") // it names the file
 	}
@@ -50,32 +83,61 @@ func readParquet(ctx context.Context, path, name string, o Options) (*Trace, err
 	if err != nil {
 		return nil, broken(err)
 	}
-	out := &raw{unitUs: 1, allTold: true}
-	for {
-		batch := make([]schemas.TraceRow, 1024)
-		n, err := pq.Read(batch)
+	rows := make([]schemas.TraceRow, parquetBatch)
+	for at := int64(0); ; {
+		n, err := pq.Read(rows)
 		if errors.Is(err, io.EOF) {
-			break
+			return side, nil
 		}
-		if err = errors.Join(err, ctx.Err()); err != nil {
-			return nil, broken(err)
+		if ctx.Err() != nil {
+			return nil, fmt.Errorf("reading trace %s: %w", name, ctx.Err())
 		}
-		out.rows = append(out.rows, batch[:n]...)
+		if err != nil {
+			return nil, fault.Mark(err, fault.Data, "") // it names the file
+		}
+		b := &raw{rows: rows[:n], facts: facts{unitUs: 1, allTold: true}}
+		for i := range b.rows {
+			b.rows[i].Row = int64(i)
+			if us := b.rows[i].ScheduledUs; us > maxStampUs || us < 0 {
+				return nil, broken(fmt.Errorf("row %d: scheduled_us is out of range", at+int64(i)))
+			}
+		}
+		at += int64(n)
+		if err := errors.Join(to.prepare(b), to.take(b)); err != nil {
+			return nil, err
+		}
 	}
-	for i := range out.rows {
-		out.rows[i].Row = int64(i)
-		if us := out.rows[i].ScheduledUs; us > maxStampUs || us < 0 {
-			return nil, broken(fmt.Errorf("row %d: scheduled_us is out of range", i))
-		}
-	}
-	t, err := out.arrange(source{Options: o, name: name, format: FormatParquet, unit: UnitMicros, side: side})
+}
+
+func openSized(path string) (*os.File, int64, error) {
+	f, err := os.Open(path)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	if err := digestFile(path, &t.Meta); err != nil {
-		return nil, err
+	st, err := f.Stat()
+	if err != nil {
+		f.Close()
+		return nil, 0, err
 	}
-	return t, nil
+	return f, st.Size(), nil
+}
+
+// parquetFooter reads the description of the trace table at path.
+func parquetFooter(path, name string) (*sidecar, error) {
+	f, size, err := openSized(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading trace %s: %w", name, err)
+	}
+	defer f.Close()
+	footer, _, err := parquetio.FooterAt(f, size, name)
+	if err != nil {
+		return nil, fault.Mark(err, fault.Data, "") // it names the file
+	}
+	side, err := parquetMeta(footer)
+	if err != nil {
+		return nil, fault.Mark(fmt.Errorf("reading trace %s: %w", name, err), fault.Data, "")
+	}
+	return side, nil
 }
 
 // parquetMeta reads the footer of a trace table.
@@ -103,9 +165,9 @@ func digestFile(path string, m *Meta) error {
 	return nil
 }
 
-// footer is the provenance of t as Parquet.
-func (t *Trace) footer(tool string) (map[string]string, error) {
-	m := &t.Meta
+// footer is the provenance of the trace as Parquet.
+func (s *Stream) footer(tool string) (map[string]string, error) {
+	m := &s.Meta
 	f := schemas.Footer{Schema: schemas.TableTrace, Tool: tool, Tokenizer: m.Tokenizer, Epoch: m.Epoch,
 		Seed: strconv.FormatUint(m.Seed, 10)}
 	if m.BlockSize > 0 {
@@ -114,7 +176,7 @@ func (t *Trace) footer(tool string) (map[string]string, error) {
 	if m.SHA256 != "" {
 		f.Inputs = schemas.InputsDigest([]schemas.FileDigest{{SHA256: m.SHA256}})
 	}
-	meta, err := t.sidecarOf(FormatParquet, UnitMicros, tool).encode()
+	meta, err := s.sidecarOf(FormatParquet, UnitMicros, tool).encode()
 	if err != nil {
 		return nil, err
 	}
@@ -123,11 +185,24 @@ func (t *Trace) footer(tool string) (map[string]string, error) {
 	return out, nil
 }
 
-func (t *Trace) writeParquet(w io.Writer, tool string) error {
-	footer, err := t.footer(tool)
+func (s *Stream) writeParquet(ctx context.Context, w io.Writer, tool string) error {
+	footer, err := s.footer(tool)
 	if err != nil {
 		return err
 	}
 	pq := parquetio.NewWriter[schemas.TraceRow](w, footer, 0)
-	return errors.Join(pq.Write(t.Rows), pq.Close())
+	rows := make([]schemas.TraceRow, 0, parquetBatch)
+	var keep rowKeeper
+	err = s.Each(ctx, func(row *schemas.TraceRow) error {
+		if rows = append(rows, keep.clone(row)); len(rows) < cap(rows) {
+			return nil
+		}
+		err := pq.Write(rows)
+		rows = rows[:0]
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return errors.Join(pq.Write(rows), pq.Close())
 }

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"tailgate/internal/rng"
-	"tailgate/schemas"
 )
 
 // The rule by which a coarse clock is detected.
@@ -50,54 +49,69 @@ func (r *raw) dequantise(t *Trace, s source) {
 	if t.Meta.Spread {
 		return
 	}
-	g, how := r.clock(s)
-	if g.step <= 0 {
-		return
+	stamps := make([]int64, len(r.rows))
+	for i := range r.rows {
+		stamps[i] = r.rows[i].ScheduledUs
 	}
-	t.Meta.QuantumUs = g.step
+	if r.facts.dequantise(&t.Meta, stamps, s) {
+		for i := range r.rows {
+			r.rows[i].ScheduledUs = stamps[i]
+		}
+	}
+}
+
+// dequantise finds a coarse clock of sorted stamps and spreads them inside their slots. It returns whether it did;
+// m and the notes say what there is.
+func (f *facts) dequantise(m *Meta, stamps []int64, s source) bool {
+	g, how := f.clock(stamps, s)
+	if g.step <= 0 {
+		return false
+	}
+	m.QuantumUs = g.step
 	if s.KeepQuantum {
-		r.note("the clock ticks every %v (%s): timestamps kept", micros(g.step), how)
-		return
+		f.note("the clock ticks every %v (%s): timestamps kept", micros(g.step), how)
+		return false
 	}
 	zero := int64(0) // a file that counts from its own zero keeps it
 	if s.side == nil || !s.side.ZeroBased {
-		zero = g.start(g.slot(r.rows[0].ScheduledUs))
+		zero = g.start(g.slot(stamps[0]))
 	}
-	length := spread(r.rows, g, zero, rng.New(s.Seed, "spread"))
-	t.Meta.Spread, t.Meta.Seed, t.Meta.LengthUs = true, s.Seed, max(t.Meta.LengthUs, length)
-	if !t.Meta.StartedAt.IsZero() {
-		t.Meta.StartedAt = t.Meta.StartedAt.Add(time.Duration(zero) * time.Microsecond)
+	length := spread(stamps, g, zero, rng.New(s.Seed, "spread"))
+	m.Spread, m.Seed, m.LengthUs = true, s.Seed, max(m.LengthUs, length)
+	if !m.StartedAt.IsZero() {
+		m.StartedAt = m.StartedAt.Add(time.Duration(zero) * time.Microsecond)
 	}
-	r.note("the clock ticks every %v (%s): rows spread inside their tick with seed %d", micros(g.step), how, s.Seed)
+	f.note("the clock ticks every %v (%s): rows spread inside their tick with seed %d", micros(g.step), how, s.Seed)
+	return true
 }
 
 // clock is the grid of a coarse clock, declared or detected; step 0 = the clock is fine. The first row of a
 // declared clock lies on a tick.
-func (r *raw) clock(s source) (g grid, how string) {
+func (f *facts) clock(stamps []int64, s source) (g grid, how string) {
 	switch {
 	case s.side != nil && s.side.QuantumUs != nil:
 		g.step, how = *s.side.QuantumUs, "declared by the file"
-	case r.quantumUs > 0:
-		g.step, how = r.quantumUs, "declared by the format"
+	case f.quantumUs > 0 && !f.finer:
+		g.step, how = f.quantumUs, "declared by the format"
 	default:
-		g, _ = detectGrid(r.rows, r.unitUs)
+		g, _ = detectGrid(stamps, f.unitUs)
 		return g, "detected"
 	}
 	if g.step > 0 {
-		g.phase = r.rows[0].ScheduledUs % g.step
+		g.phase = stamps[0] % g.step
 	}
 	return g, how
 }
 
-// detectGrid finds the coarsest grid that the sorted stamps of rows lie on. A trace that is merely regular
+// detectGrid finds the coarsest grid that sorted stamps lie on. A trace that is merely regular
 // (constant arrivals) has no grid in this sense: its rows are not tied and its gaps do not vary.
-func detectGrid(rows []schemas.TraceRow, unitUs int64) (grid, bool) {
-	if len(rows) < quantumRows {
+func detectGrid(stamps []int64, unitUs int64) (grid, bool) {
+	if len(stamps) < quantumRows {
 		return grid{}, false
 	}
-	for _, step := range gridSteps(rows, unitUs) {
-		g, ok := fitPhase(rows, grid{step: step, tol: unitUs})
-		if ok && coarse(rows, g) {
+	for _, step := range gridSteps(stamps, unitUs) {
+		g, ok := fitPhase(stamps, grid{step: step, tol: unitUs})
+		if ok && coarse(stamps, g) {
 			return g, true
 		}
 	}
@@ -106,11 +120,11 @@ func detectGrid(rows []schemas.TraceRow, unitUs int64) (grid, bool) {
 
 // gridSteps lists the steps worth a try, largest first: the gaps between neighbours that are usual in the
 // trace, give or take their jitter, and their first fractions.
-func gridSteps(rows []schemas.TraceRow, unitUs int64) []int64 {
+func gridSteps(stamps []int64, unitUs int64) []int64 {
 	const sample, fractions, jitter = 1 << 14, 8, 2
 	var gaps []int64
-	for i := 1; i < len(rows); i += 1 + len(rows)/sample {
-		if d := rows[i].ScheduledUs - rows[i-1].ScheduledUs; d > 2*unitUs {
+	for i := 1; i < len(stamps); i += 1 + len(stamps)/sample {
+		if d := stamps[i] - stamps[i-1]; d > 2*unitUs {
 			gaps = append(gaps, d)
 		}
 	}
@@ -137,28 +151,28 @@ func gridSteps(rows []schemas.TraceRow, unitUs int64) []int64 {
 }
 
 // fitPhase finds the phase at which enough stamps lie on g's grid. A sample refuses most steps at once.
-func fitPhase(rows []schemas.TraceRow, g grid) (grid, bool) {
+func fitPhase(stamps []int64, g grid) (grid, bool) {
 	const sample, enough, centres = 64, 58, 3
 	for c := range centres {
-		g.phase = rows[c*(len(rows)-1)/centres].ScheduledUs
+		g.phase = stamps[c*(len(stamps)-1)/centres]
 		near := 0
 		for i := range sample {
-			if d := g.offset(rows[i*(len(rows)-1)/(sample-1)].ScheduledUs); -2*g.tol <= d && d <= 2*g.tol {
+			if d := g.offset(stamps[i*(len(stamps)-1)/(sample-1)]); -2*g.tol <= d && d <= 2*g.tol {
 				near++
 			}
 		}
 		if near < enough {
 			continue
 		}
-		offsets := make([]int64, len(rows))
-		for i := range rows {
-			offsets[i] = g.offset(rows[i].ScheduledUs)
+		offsets := make([]int64, len(stamps))
+		for i := range stamps {
+			offsets[i] = g.offset(stamps[i])
 		}
 		slices.Sort(offsets)
 		mid := offsets[len(offsets)/2]
 		lo, _ := slices.BinarySearch(offsets, mid-g.tol)
 		hi, _ := slices.BinarySearch(offsets, mid+g.tol+1)
-		if float64(hi-lo) >= quantumShare*float64(len(rows)) {
+		if float64(hi-lo) >= quantumShare*float64(len(stamps)) {
 			g.phase += mid
 			return g, true
 		}
@@ -167,10 +181,10 @@ func fitPhase(rows []schemas.TraceRow, g grid) (grid, bool) {
 }
 
 // coarse tells a coarse clock from regular traffic.
-func coarse(rows []schemas.TraceRow, g grid) bool {
+func coarse(stamps []int64, g grid) bool {
 	tied := 0
 	multiples := map[int64]bool{}
-	eachSlot(rows, g, func(slot, before int64, members []schemas.TraceRow) {
+	eachSlot(stamps, g, func(slot, before int64, members []int64) {
 		if len(members) > 1 {
 			tied += len(members)
 		}
@@ -178,20 +192,20 @@ func coarse(rows []schemas.TraceRow, g grid) bool {
 			multiples[slot-before] = true
 		}
 	})
-	return float64(tied) >= quantumTied*float64(len(rows)) || len(multiples) >= quantumMultiples
+	return float64(tied) >= quantumTied*float64(len(stamps)) || len(multiples) >= quantumMultiples
 }
 
 // eachSlot visits the runs of rows that share a slot; before is the slot visited last, the same one at first.
 // visit may move the rows it is given.
-func eachSlot(rows []schemas.TraceRow, g grid, visit func(slot, before int64, members []schemas.TraceRow)) {
-	before := g.slot(rows[0].ScheduledUs)
-	for i := 0; i < len(rows); {
-		slot := g.slot(rows[i].ScheduledUs)
+func eachSlot(stamps []int64, g grid, visit func(slot, before int64, members []int64)) {
+	before := g.slot(stamps[0])
+	for i := 0; i < len(stamps); {
+		slot := g.slot(stamps[i])
 		j := i + 1
-		for j < len(rows) && g.slot(rows[j].ScheduledUs) == slot {
+		for j < len(stamps) && g.slot(stamps[j]) == slot {
 			j++
 		}
-		visit(slot, before, rows[i:j])
+		visit(slot, before, stamps[i:j])
 		before, i = slot, j
 	}
 }
@@ -201,12 +215,10 @@ func (g grid) start(slot int64) int64 { return g.phase + slot*g.step }
 
 // spread moves every row to a uniform place inside its slot, order kept, and counts time from zeroUs. It returns
 // the length up to the end of the last slot.
-func spread(rows []schemas.TraceRow, g grid, zeroUs int64, rnd *rand.Rand) (lengthUs int64) {
-	eachSlot(rows, g, func(slot, _ int64, members []schemas.TraceRow) {
+func spread(stamps []int64, g grid, zeroUs int64, rnd *rand.Rand) (lengthUs int64) {
+	eachSlot(stamps, g, func(slot, _ int64, members []int64) {
 		begin := g.start(slot) - zeroUs
-		for i, at := range drawIn(len(members), begin, g.step, rnd) {
-			members[i].ScheduledUs = at
-		}
+		copy(members, drawIn(len(members), begin, g.step, rnd))
 		lengthUs = begin + g.step
 	})
 	return lengthUs

@@ -116,7 +116,6 @@ func (r *repair) sizes() {
 			known[id] = int32(size)
 		}
 	}
-	c := checker{t: r.out}
 	for i := range r.out.Rows {
 		row := &r.out.Rows[i]
 		last := len(row.HashIDs) - 1
@@ -130,10 +129,14 @@ func (r *repair) sizes() {
 			continue
 		}
 		known[id] = other
-		c.add(i, RuleOneSize, "hash id %d stands for %d tokens here and for %d in another row", id, tokens, other)
 		row.HashIDs = slices.Clone(row.HashIDs)
 		row.HashIDs[last] = r.fresh()
-		r.mends = append(r.mends, Mend{c.faults[len(c.faults)-1], "the id gets a number of its own here"})
+		f := Fault{Name: r.out.Meta.Name, Row: int64(i), Rule: RuleOneSize,
+			Detail: fmt.Sprintf("hash id %d stands for %d tokens here and for %d in another row", id, tokens, other)}
+		if i < len(r.out.Meta.Lines) {
+			f.Line = r.out.Meta.Lines[i]
+		}
+		r.mends = append(r.mends, Mend{f, "the id gets a number of its own here"})
 	}
 }
 

@@ -97,20 +97,20 @@ func (s *sidecar) describe(m *Meta) {
 	}
 }
 
-// sidecarOf describes t as it is written: stamps from the schedule's zero, in unit.
-func (t *Trace) sidecarOf(format, unit, tool string) *sidecar {
-	m := &t.Meta
+// sidecarOf describes the trace as it is written: stamps from the schedule's zero, in unit.
+func (s *Stream) sidecarOf(format, unit, tool string) *sidecar {
+	m := &s.Meta
 	quantum := m.QuantumUs
-	s := &sidecar{
-		Format: readAs(format), Tool: tool, Rows: int64(len(t.Rows)), Unit: unit, BlockSize: m.BlockSize, Tokenizer: m.Tokenizer,
-		Convention: conventionOf(format), Epoch: m.Epoch, ZeroBased: true, LengthUs: t.LengthUs(), LeadInUs: m.LeadInUs,
+	side := &sidecar{
+		Format: readAs(format), Tool: tool, Rows: s.rows, Unit: unit, BlockSize: m.BlockSize, Tokenizer: m.Tokenizer,
+		Convention: conventionOf(format), Epoch: m.Epoch, ZeroBased: true, LengthUs: s.LengthUs(), LeadInUs: m.LeadInUs,
 		QuantumUs: &quantum, Spread: m.Spread, Seed: m.Seed, Source: m.SHA256,
 	}
 	if !m.StartedAt.IsZero() {
 		at := m.StartedAt.UTC()
-		s.StartedAt = &at
+		side.StartedAt = &at
 	}
-	return s
+	return side
 }
 
 // encode renders the sidecar.

@@ -2,6 +2,7 @@ package trace
 
 import (
 	"bufio"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -24,24 +25,33 @@ import (
 // Write writes the trace to w in one of the formats of Written. What mooncake and parquet hold reads back as the
 // same rows (JSON lines alone do not carry what the sidecar does); Losses tells what the others leave out.
 func (t *Trace) Write(w io.Writer, format string) error {
-	return t.write(w, format, version.String())
+	return t.Stream().Write(context.Background(), w, format)
 }
 
-func (t *Trace) write(w io.Writer, format, tool string) error {
+// Write writes the rows as Trace.Write does. The delta formats need them all in memory.
+func (s *Stream) Write(ctx context.Context, w io.Writer, format string) error {
+	return s.write(ctx, w, format, version.String())
+}
+
+func (s *Stream) write(ctx context.Context, w io.Writer, format, tool string) error {
 	var err error
 	switch format {
 	case FormatMooncake:
-		err = t.writeJSONL(w)
+		err = s.writeJSONL(ctx, w)
 	case FormatParquet:
-		err = t.writeParquet(w, tool)
-	case FormatMooncakeDelta:
-		delta, _ := t.Delta()
-		err = delta.writeJSONL(w)
-	case FormatAIPerfDelta:
-		delta, _ := t.Delta()
-		err = delta.writeForeign(w, format)
+		err = s.writeParquet(ctx, w, tool)
+	case FormatMooncakeDelta, FormatAIPerfDelta:
+		var t *Trace
+		if t, err = s.whole(ctx); err != nil {
+			break
+		}
+		if delta, _ := t.Delta(); format == FormatMooncakeDelta {
+			err = delta.Stream().writeJSONL(ctx, w)
+		} else {
+			err = delta.Stream().writeForeign(ctx, w, format)
+		}
 	case FormatAIPerf, FormatVLLM, FormatBailian, FormatBurstGPT:
-		err = t.writeForeign(w, format)
+		err = s.writeForeign(ctx, w, format)
 	default:
 		return fault.Mark(fmt.Errorf("trace format %q is not written: one of %s", format, strings.Join(Written(), ", ")), fault.Usage, "")
 	}
@@ -73,6 +83,11 @@ func readAs(format string) string {
 // mooncake). Text is compressed where path ends in .gz or .zst, and described by a sidecar; tool is the version
 // that both name as their writer.
 func (t *Trace) WriteFile(path, format, tool string) error {
+	return t.Stream().WriteFile(context.Background(), path, format, tool)
+}
+
+// WriteFile writes the rows to a file as Trace.WriteFile does.
+func (s *Stream) WriteFile(ctx context.Context, path, format, tool string) error {
 	if format == "" {
 		if format = FormatMooncake; strings.HasSuffix(path, ".parquet") {
 			format = FormatParquet
@@ -88,7 +103,7 @@ func (t *Trace) WriteFile(path, format, tool string) error {
 	}
 	defer f.Abort()
 	sum := sha256.New()
-	if err := t.writePacked(io.MultiWriter(f, sum), path, format, tool); err != nil {
+	if err := s.writePacked(ctx, io.MultiWriter(f, sum), path, format, tool); err != nil {
 		return fmt.Errorf("writing %s: %w", path, err)
 	}
 	// An earlier file's sidecar must never stand beside the new file.
@@ -98,7 +113,7 @@ func (t *Trace) WriteFile(path, format, tool string) error {
 	if err := f.Commit(); err != nil || format == FormatParquet {
 		return err
 	}
-	side := t.sidecarOf(format, unitOf(format), tool)
+	side := s.sidecarOf(format, unitOf(format), tool)
 	side.SHA256 = hex.EncodeToString(sum.Sum(nil))
 	data, err := side.encode()
 	if err != nil {
@@ -108,29 +123,31 @@ func (t *Trace) WriteFile(path, format, tool string) error {
 }
 
 // writePacked writes with the compression that path's ending asks for; equal traces give equal bytes.
-func (t *Trace) writePacked(w io.Writer, path, format, tool string) error {
+func (s *Stream) writePacked(ctx context.Context, w io.Writer, path, format, tool string) error {
 	switch {
 	case strings.HasSuffix(path, ".gz"):
 		z := gzip.NewWriter(w)
-		return errors.Join(t.write(z, format, tool), z.Close())
+		return errors.Join(s.write(ctx, z, format, tool), z.Close())
 	case strings.HasSuffix(path, ".zst"):
 		z, err := zstd.NewWriter(w, zstd.WithEncoderConcurrency(1))
 		if err != nil {
 			return err
 		}
-		return errors.Join(t.write(z, format, tool), z.Close())
+		return errors.Join(s.write(ctx, z, format, tool), z.Close())
 	}
-	return t.write(w, format, tool)
+	return s.write(ctx, w, format, tool)
 }
 
-func (t *Trace) writeJSONL(w io.Writer) error {
+func (s *Stream) writeJSONL(ctx context.Context, w io.Writer) error {
 	out := bufio.NewWriterSize(w, 256<<10)
 	var line []byte
-	for i := range t.Rows {
-		line = appendRow(line[:0], &t.Rows[i])
-		if _, err := out.Write(line); err != nil {
-			return err
-		}
+	err := s.Each(ctx, func(row *schemas.TraceRow) error {
+		line = appendRow(line[:0], row)
+		_, err := out.Write(line)
+		return err
+	})
+	if err != nil {
+		return err
 	}
 	return out.Flush()
 }
@@ -165,6 +182,9 @@ func appendRow(b []byte, row *schemas.TraceRow) []byte {
 	}
 	if row.Copy != 0 {
 		b = appendInt(b, keyCopy, int64(row.Copy))
+	}
+	if row.Damaged {
+		b = strconv.AppendBool(appendKey(b, keyDamaged), true)
 	}
 	return append(b, '}', '\n')
 }

@@ -45,7 +45,7 @@ func (l *Line) Add(x, y float64) {
 // Size of the drawing and of its margins.
 const (
 	chartW, chartH                 = 540.0, 250.0
-	padLeft, padRight, padTop, low = 58.0, 14.0, 16.0, 40.0
+	padLeft, padRight, padTop, low = 58.0, 14.0, 24.0, 40.0
 )
 
 // SVG draws the chart; "" when there is nothing to draw.
@@ -69,7 +69,7 @@ func (c *Chart) SVG() template.HTML {
 			x.at(t), chartH-low, padTop, x.at(t), chartH-low+16, tickText(t))
 	}
 	fmt.Fprintf(&b, `<text class="axis" x="%.1f" y="%.1f" text-anchor="end">%s</text>`, chartW-padRight, chartH-6, html.EscapeString(c.XLabel))
-	fmt.Fprintf(&b, `<text class="axis" x="4" y="11">%s</text>`, html.EscapeString(c.YLabel))
+	fmt.Fprintf(&b, `<text class="axis" x="4" y="10">%s</text>`, html.EscapeString(c.YLabel))
 	if c.Limit != nil && *c.Limit <= y.hi {
 		at := y.at(*c.Limit)
 		fmt.Fprintf(&b, `<path class="limit" d="M%.1f %.1fH%.1f"/><text class="limit" x="%.1f" y="%.1f" text-anchor="end">%s</text>`,

@@ -23,6 +23,7 @@ type row struct {
 
 var rows = []row{
 	{"reading Mooncake JSONL", "trace.BenchmarkRead", "trace.BenchmarkEncodingJSON", "encoding/json into a struct", 2},
+	{"reading Mooncake JSONL row by row, by way of the disk", "trace.BenchmarkScan", "trace.BenchmarkEncodingJSON", "encoding/json into a struct", 2},
 	{"reading one stream chunk", "replay/openai.BenchmarkScanChunk", "replay/openai.BenchmarkDecodeChunk", "encoding/json", 2},
 	{"decoding LiteLLM records", "ingest.BenchmarkLiteLLMScan/size=4KB", "ingest.BenchmarkLiteLLMExact/size=4KB", "encoding/json", 4},
 	{"hashing in 512-token blocks", "anonymize.BenchmarkBlocks/block=512", "anonymize.BenchmarkBlocks/block=16", "16-token blocks", 1.5},

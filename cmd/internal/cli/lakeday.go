@@ -44,8 +44,18 @@ func (a *app) lakeDays(ctx context.Context, lake string) ([]string, error) {
 	return keys, nil
 }
 
-// exportDay makes a trace of a day of a lake.
+// exportDay makes a trace of a day of a lake, in memory.
 func (a *app) exportDay(ctx context.Context, lake string, o trace.ExportOptions) (*trace.Trace, error) {
+	s, err := a.exportStream(ctx, lake, o)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	return s.Load(ctx)
+}
+
+// exportStream makes a trace of a day of a lake, on disk.
+func (a *app) exportStream(ctx context.Context, lake string, o trace.ExportOptions) (*trace.Stream, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
@@ -54,12 +64,12 @@ func (a *app) exportDay(ctx context.Context, lake string, o trace.ExportOptions)
 		return nil, fmt.Errorf("exporting %s: %w", o.Day, err)
 	}
 	defer day.drop()
-	t, err := trace.Export(ctx, day.dir, o)
+	s, err := trace.ExportStream(ctx, day.dir, o)
 	if err != nil {
 		return nil, day.renamed(err)
 	}
-	t.Meta.Name = day.name
-	return t, nil
+	s.Meta.Name = day.name
+	return s, nil
 }
 
 // lakeDay is a day of a lake in a folder. The day of a bucket is fetched first, by one request: it may be replaced at

@@ -82,7 +82,7 @@ Exit codes: 0 done; 1 an invariant is broken; 2 wrong usage; 6 broken rows or a 
 			if err != nil {
 				return err
 			}
-			if err := a.writeTrace(res.Trace, out, format, version.String()); err != nil || out == "-" {
+			if err := a.writeTrace(cmd.Context(), res.Trace, out, format, version.String()); err != nil || out == "-" {
 				return err
 			}
 			return rescaleManifest(cmd, t, res, tf.seed, out)

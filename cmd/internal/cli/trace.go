@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -31,11 +33,15 @@ func (a *app) traceInfoCommand() *cobra.Command {
 		Short: "Describe a trace on one screen",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			t, err := a.load(cmd.Context(), args[0], &tf)
+			s, err := a.scan(cmd.Context(), args[0], tf.options())
 			if err != nil {
 				return err
 			}
-			info := t.Info()
+			defer s.Close()
+			info, err := s.Info(cmd.Context())
+			if err != nil {
+				return err
+			}
 			if asJSON {
 				return a.printJSON(info)
 			}
@@ -62,21 +68,22 @@ mooncake-delta hold what each turn adds. vllm and bailian are in seconds, burstg
 Exit codes: 0 done; 1 unreadable; 2 wrong usage; 6 broken rows or a broken file.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			var missing error
 			if out == "" {
-				return usage(errors.New("-o is missing"), helpHint(cmd))
+				missing = errors.New("-o is missing")
 			}
-			t, err := a.loadChecked(cmd.Context(), args[0], &tf)
+			if err := allFaults(missing, writable(to)); err != nil {
+				return err
+			}
+			s, err := a.scan(cmd.Context(), args[0], tf.options())
 			if err != nil {
 				return err
 			}
-			if t, err = a.share(t, &share); err != nil {
+			defer s.Close()
+			if err := checked(cmd.Context(), s); err != nil {
 				return err
 			}
-			if err := a.writeTrace(t, out, formatOf(out, to), version.String()); err != nil {
-				return err
-			}
-			a.note("%s: %d rows", out, len(t.Rows))
-			return nil
+			return a.writeShared(cmd.Context(), s, &share, out, formatOf(out, to))
 		},
 	}
 	tf.add(cmd)
@@ -109,24 +116,18 @@ Exit codes: 0 done; 1 failed while running; 2 wrong usage, or no such day; 6 a b
 			if window != "" {
 				o.Window, err = trace.ParseWindow(window)
 			}
-			if err := allFaults(append(missing, err)...); err != nil {
+			if err := allFaults(append(missing, err, writable(to))...); err != nil {
 				return err
 			}
-			t, err := a.exportDay(cmd.Context(), args[0], o)
+			s, err := a.exportStream(cmd.Context(), args[0], o)
 			if err != nil {
 				return err
 			}
-			for _, n := range t.Notes {
+			defer s.Close()
+			for _, n := range s.Notes {
 				a.note("%s", n)
 			}
-			if t, err = a.share(t, &share); err != nil {
-				return err
-			}
-			if err := a.writeTrace(t, out, formatOf(out, to), version.String()); err != nil {
-				return err
-			}
-			a.note("%s: %d rows", out, len(t.Rows))
-			return nil
+			return a.writeShared(cmd.Context(), s, &share, out, formatOf(out, to))
 		},
 	}
 	share.add(cmd)
@@ -140,6 +141,29 @@ Exit codes: 0 done; 1 failed while running; 2 wrong usage, or no such day; 6 a b
 	fl.StringVar(&to, "to", "", "format of the output: "+strings.Join(trace.Written(), ", ")+" (default: by the name's ending)")
 	fl.StringVarP(&out, "output", "o", "", "file to write, - for stdout; .gz and .zst compress")
 	return cmd
+}
+
+// writable refuses a format that is not written, before anything is read.
+func writable(format string) error {
+	if format == "" || slices.Contains(trace.Written(), format) {
+		return nil
+	}
+	return fmt.Errorf("--to %s is not one of %s", format, strings.Join(trace.Written(), ", "))
+}
+
+// writeShared writes s, or with --share the copy that may leave the house, which is made in memory.
+func (a *app) writeShared(ctx context.Context, s *trace.Stream, share *shareFlags, out, format string) error {
+	if share.on {
+		t, err := s.Load(ctx)
+		if err != nil {
+			return err
+		}
+		if t, err = a.share(t, share); err != nil {
+			return err
+		}
+		s = t.Stream()
+	}
+	return a.writeStream(ctx, s, out, format, version.String())
 }
 
 // printJSON prints v as one indented object.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -45,35 +46,53 @@ type traceCheckFlags struct {
 func (a *app) traceCheck(ctx context.Context, path string, f *traceCheckFlags) error {
 	o := f.trace.options()
 	o.Lenient = true
-	t, err := a.loadWith(ctx, path, o)
+	if f.repair {
+		t, err := a.loadWith(ctx, path, o)
+		if err != nil {
+			return err
+		}
+		return a.traceRepair(ctx, t, f)
+	}
+	s, err := a.scan(ctx, path, o)
 	if err != nil {
 		return err
 	}
-	if f.repair {
-		return a.traceRepair(t, f)
-	}
-	faults := t.Check()
-	if f.asJSON {
-		if faults == nil {
-			faults = []trace.Fault{}
-		}
-		err = a.printJSON(map[string]any{"rows": len(t.Rows), "broken": len(faults), "faults": faults})
-	} else {
-		for _, f := range faults {
-			fmt.Fprintln(a.stdout, f.String())
-		}
-		fmt.Fprintf(a.stdout, "%d rows, %d problems\n", len(t.Rows), len(faults))
-	}
-	if len(faults) > 0 {
+	defer s.Close()
+	broken, err := a.tellFaults(ctx, s, f.asJSON)
+	if broken > 0 {
 		a.code = exitData
 	}
 	return err
 }
 
+// tellFaults prints every broken row, one after the other: there may be millions.
+func (a *app) tellFaults(ctx context.Context, s *trace.Stream, asJSON bool) (broken int64, err error) {
+	if asJSON {
+		faults := []trace.Fault{}
+		broken, err = s.Check(ctx, func(f trace.Fault) error {
+			faults = append(faults, f)
+			return nil
+		})
+		if err != nil {
+			return 0, err
+		}
+		return broken, a.printJSON(map[string]any{"rows": s.Len(), "broken": broken, "faults": faults})
+	}
+	out := bufio.NewWriter(a.stdout)
+	if broken, err = s.Check(ctx, func(f trace.Fault) error {
+		_, err := fmt.Fprintln(out, f.String())
+		return err
+	}); err != nil {
+		return 0, err
+	}
+	fmt.Fprintf(out, "%d rows, %d problems\n", s.Len(), broken)
+	return broken, out.Flush()
+}
+
 // traceRepair mends, writes, and then tells.
-func (a *app) traceRepair(t *trace.Trace, f *traceCheckFlags) error {
+func (a *app) traceRepair(ctx context.Context, t *trace.Trace, f *traceCheckFlags) error {
 	mended, mends := t.Repair()
-	if err := a.writeTrace(mended, f.out, formatOf(f.out, f.to), version.String()); err != nil {
+	if err := a.writeTrace(ctx, mended, f.out, formatOf(f.out, f.to), version.String()); err != nil {
 		return err
 	}
 	lost := len(t.Rows) + len(t.Unread) - len(mended.Rows)

@@ -3,11 +3,9 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
-	"tailgate/internal/fault"
 	"tailgate/trace"
 )
 
@@ -67,42 +65,19 @@ func (a *app) loadChecked(ctx context.Context, path string, f *traceFlags) (*tra
 	return t, broken(t, t.Check())
 }
 
-const faultsShown = 10
-
 // broken turns rule violations into one error that lists the first of them.
 func broken(t *trace.Trace, faults []trace.Fault) error {
 	if len(faults) == 0 {
 		return nil
 	}
 	var errs []error
-	for i, f := range faults {
-		if i == faultsShown {
-			errs = append(errs, fmt.Errorf("%s: and %d more", t.Meta.Name, len(faults)-i))
-			break
-		}
+	for _, f := range faults[:min(len(faults), 10)] {
 		errs = append(errs, errors.New(f.String()))
 	}
-	return fault.Mark(errors.Join(errs...), fault.Data,
-		fmt.Sprintf("%d broken rows; `tailgate trace check` lists all of them", len(faults)))
+	return brokenRows(t.Meta.Name, errs, int64(len(faults)))
 }
 
-// writeTrace writes t to path, or to stdout for "-", and says what the format does not hold and how other tools
-// play the file.
-func (a *app) writeTrace(t *trace.Trace, path, format, tool string) error {
-	var err error
-	if path == "-" {
-		err = t.Write(a.stdout, format)
-	} else {
-		err = t.WriteFile(path, format, tool)
-	}
-	if err != nil {
-		return err
-	}
-	for _, l := range t.Losses(format) {
-		a.note("%s: %s", path, l)
-	}
-	for _, l := range t.Flags(format, path) {
-		a.note("play it with: %s", l)
-	}
-	return nil
+// writeTrace is writeStream for a trace in memory.
+func (a *app) writeTrace(ctx context.Context, t *trace.Trace, path, format, tool string) error {
+	return a.writeStream(ctx, t.Stream(), path, format, tool)
 }
