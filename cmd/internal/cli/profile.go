@@ -72,14 +72,14 @@ const profileMemory = 1536 << 20
 // spareMemory lets the collector run more often while a profile is made, unless GOGC says how often: what is kept are a
 // few large arrays, which cost it little. The result sets that back.
 func spareMemory() (back func()) {
-	back = limitMemory(profileMemory)
+	limit := limitMemory(profileMemory)
 	if os.Getenv("GOGC") != "" {
-		return back
+		return limit
 	}
 	before := debug.SetGCPercent(30)
 	return func() {
 		debug.SetGCPercent(before)
-		back()
+		limit()
 	}
 }
 
