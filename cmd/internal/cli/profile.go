@@ -92,15 +92,19 @@ func (a *app) makeProfile(ctx context.Context, path string, f *profileFlags) (*p
 		return nil, usage(fmt.Errorf("--day and --hours are for a lake, %s is not one", path), "")
 	}
 	started := now()
-	t, err := a.loadChecked(ctx, path, &f.trace)
+	s, err := a.scan(ctx, path, f.trace.options())
 	if err != nil {
 		return nil, err
 	}
-	p, err := profile.Compute(ctx, t, profile.Options{PerGroup: f.perGroup, Source: profile.SourceTrace})
+	defer s.Close()
+	if err := checked(ctx, s); err != nil {
+		return nil, err
+	}
+	p, err := profile.ComputeFrom(ctx, s.Meta, s, profile.Options{PerGroup: f.perGroup, Source: profile.SourceTrace})
 	if err != nil {
 		return nil, err
 	}
-	return p, writeProfile(p, nil, &profiled{t.Meta, int64(len(t.Rows)), t.Notes, started}, f)
+	return p, writeProfile(p, nil, &profiled{s.Meta, s.Len(), s.Notes, started}, f)
 }
 
 // profileLake profiles a day of a lake, or some of its hours.
