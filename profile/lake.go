@@ -92,6 +92,10 @@ func (p *LakePart) midnightUs() int64 {
 // Notes counts what the view left out or changed; the words are those of trace.Export.
 func (p *LakePart) Notes() []string {
 	var out []string
+	unknown := "requests have no known input length: the median of their class stands for it"
+	if p.unknownInputs() == int64(len(p.in)) {
+		unknown = "requests have no known input length, and no other has one"
+	}
 	for _, n := range []struct {
 		n    int64
 		what string
@@ -100,7 +104,7 @@ func (p *LakePart) Notes() []string {
 		{p.left.OtherOps, "requests that are neither chat, completion nor responses are left out"},
 		{p.left.Unreached, "requests never reached the engine and are left out of the engine view"},
 		{p.left.Retries, "retries are left out of the client view"},
-		{p.unknownInputs(), "requests have no known input length: the median of their class stands for it"},
+		{p.unknownInputs(), unknown},
 		{p.left.Sampled, "requests come from logs that hold only a sample of the traffic: the rate is too low by that"},
 		{p.left.Damaged, "requests have a prompt that was cut or redacted: behind it they share nothing here, whatever they shared"},
 		{p.coarse(), "requests come from a clock coarser than 10 ms: spread over its resolution"},

@@ -25,18 +25,31 @@ type Columns struct {
 // OpenColumns opens path. A file that is not Parquet is an error that names it.
 func OpenColumns(path string) (_ *Columns, err error) {
 	defer guard(path, &err)
-	st, err := os.Stat(path)
-	if err != nil {
+	if err := checkEnd(path); err != nil {
 		return nil, fmt.Errorf("reading %s: %w", path, err)
-	}
-	if st.IsDir() {
-		return nil, fmt.Errorf("reading %s: is a folder, not a Parquet file", path)
 	}
 	r, err := file.OpenParquetFile(path, false)
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: not a readable Parquet file: %w", path, err)
 	}
 	return &Columns{r: r, name: path}, nil
+}
+
+// checkEnd refuses what is no whole Parquet file in plain words.
+func checkEnd(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if st.IsDir() {
+		return errors.New("is a folder, not a Parquet file")
+	}
+	return checkFooter(f, st.Size())
 }
 
 // guard turns a panic of the Parquet library on a broken file into an error.
