@@ -28,7 +28,11 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	go func() { accepted <- s.accept(l) }()
 	select {
 	case err := <-ran:
-		err = errors.Join(err, l.Close(), <-accepted)
+		closed := l.Close()
+		if errors.Is(closed, net.ErrClosed) { // by its owner, who ends too
+			closed = nil
+		}
+		err = errors.Join(err, closed, <-accepted)
 		s.peers.drain(s.closed)
 		return err
 	case err := <-accepted:
