@@ -36,9 +36,9 @@ var metricRows = []metricRow{
 	{"profiling a day of a lake", "profile.BenchmarkProfileLake", "decoding_rows", 0.25},
 	{"rescaling a file by 1.5, row by row", "synth.BenchmarkRescaleFile", "reading_and_writing", 0.2},
 	{"rescaling the Mooncake conversation by 1.5, 32 draws", "synth.BenchmarkRescaleMooncake", "reading_and_writing", 0.04},
-	// CPU time: a token may cost 1.2 times what it costs a server that does nothing else.
+	// CPU time. The loop checks nothing and has no engine, which weighs on short answers.
 	{"serving streams of 20 tokens", "sim.BenchmarkServe/tokens=20", "bare_loop", 0.83},
-	{"serving streams of 10 tokens", "sim.BenchmarkServe/tokens=10", "bare_loop", 0.83},
+	{"serving streams of 10 tokens", "sim.BenchmarkServe/tokens=10", "bare_loop", 0.7},
 	{"replaying an hour of Mooncake in virtual time", "cmd/tailgate.BenchmarkSimulated/mooncake", "real_time", 720},
 	{"replaying 80 requests/s in virtual time", "cmd/tailgate.BenchmarkSimulated/steady", "real_time", 209},
 }
