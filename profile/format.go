@@ -7,19 +7,6 @@ import (
 
 const sparkWidth = 72
 
-func sparkline(v []float64) string {
-	top := 0.0
-	for _, x := range v {
-		top = max(top, x)
-	}
-	levels := []rune("▁▂▃▄▅▆▇█")
-	out := make([]rune, len(v))
-	for i, x := range v {
-		out[i] = levels[min(int(x/top*float64(len(levels))), len(levels)-1)]
-	}
-	return string(out)
-}
-
 func opt(x *float64) string {
 	if x == nil {
 		return "—"

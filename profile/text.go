@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 
+	"tailgate/internal/chart"
 	"tailgate/schemas"
 )
 
@@ -95,7 +96,7 @@ func (p *Profile) textRate(w io.Writer) {
 	if bin > 60_000_000 {
 		unit = width(bin)
 	}
-	fmt.Fprintf(w, "%speak %s %s%s\n           %s\n", line, unit, group3(peak), p.peaks(), sparkline(counts))
+	fmt.Fprintf(w, "%speak %s %s%s\n           %s\n", line, unit, group3(peak), p.peaks(), chart.Sparkline(counts))
 }
 
 // finestBin is the width of the narrowest bins of the total's rate, 0 without any.
