@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"tailgate/internal/fault"
 	"tailgate/replay"
 	"tailgate/schemas"
@@ -38,16 +40,17 @@ func (c *Client) learnAll(ctx context.Context, about []*described) error {
 	}
 	common, tried := c.writer.fields, false
 	salted := c.opts.wanted()&fieldSalt != 0 && !c.writer.overridden("cache_salt")
-	for _, d := range about {
-		if d.engine == nil {
+	learners, err := c.learn(ctx, about)
+	if err != nil {
+		return err
+	}
+	for i, d := range about {
+		l := learners[i]
+		if l == nil {
 			salted = false
 			continue
 		}
 		tried = true
-		l := &learner{client: c, about: d, writer: *c.writer, report: map[string]string{}}
-		if err := l.run(ctx); err != nil {
-			return err
-		}
 		common &= l.writer.fields
 		salted = salted && l.saltWorks
 		d.facts["fields"] = l.report
@@ -65,6 +68,21 @@ func (c *Client) learnAll(ctx context.Context, about []*described) error {
 		c.writer.fields |= fieldSalt
 	}
 	return c.settle()
+}
+
+// learn tries the fields on all targets at the same time; null for a target whose engine is not known.
+func (c *Client) learn(ctx context.Context, about []*described) ([]*learner, error) {
+	out := make([]*learner, len(about))
+	g, ctx := errgroup.WithContext(ctx)
+	for i, d := range about {
+		if d.engine == nil {
+			continue
+		}
+		l := &learner{client: c, about: d, writer: *c.writer, report: map[string]string{}}
+		out[i] = l
+		g.Go(func() error { return l.run(ctx) })
+	}
+	return out, g.Wait()
 }
 
 // settle drops a field that tells no more than another one, and misses one that the run cannot do without.

@@ -11,6 +11,8 @@ import (
 	"net/http"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"tailgate/internal/fault"
 	"tailgate/replay"
 )
@@ -58,13 +60,18 @@ func (c *Client) Describe(ctx context.Context) (map[string]any, error) {
 func (c *Client) describeAll(ctx context.Context) ([]*described, map[string]any, error) {
 	out := map[string]any{}
 	about := make([]*described, len(c.targets))
-	var list []any
+	g, gctx := errgroup.WithContext(ctx)
 	for i, t := range c.targets {
-		d, err := c.describe(ctx, t)
-		if err != nil {
-			return nil, nil, err
-		}
-		about[i] = d
+		g.Go(func() (err error) {
+			about[i], err = c.describe(gctx, t)
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, nil, err
+	}
+	var list []any
+	for _, d := range about {
 		list = append(list, d.facts)
 	}
 	out["targets"] = list
