@@ -29,6 +29,7 @@ type Input struct {
 	Notes    []string          // why the rows of this input are not whole, for invalid runs
 	runID    string            // of the first row, "" when it tells none
 	clock    string            // inputs with the same clock share the schedule's zero
+	looks    []look            // the servers' queues, from the run's telemetry
 }
 
 // Data holds result rows as columns. Times are µs since the schedule's zero of their input.

@@ -139,32 +139,117 @@ func (v *view) judgeGrowth(r *RuleReport) {
 		inconclusive(r, "insufficient: no data")
 		return
 	}
-	longest, worstFloor := 0.0, 0.0
-	worst := math.Inf(-1)
+	longest, worst := 0.0, grown{excess: math.Inf(-1)}
+	near := ""
 	for _, p := range v.periods {
 		minutes := float64(p.end-p.start) / 6e7
 		longest = max(longest, minutes)
+		bursts := v.burstsOf(p)
 		if !nearly(minutes, growthMinutes) {
 			continue
 		}
+		if near = v.tooNear(p, bursts); near != "" {
+			continue
+		}
 		step := max(gridUs, (p.last-p.start)/maxGrid)
-		grown, floor := growth(levels(v.inflight(p), p.start, p.last, step))
-		if min(grown/growthLimit, floor/floorLimit) > worst {
-			worst = min(grown/growthLimit, floor/floorLimit)
-			r.Observed, worstFloor = Figure(grown), floor
+		worst = worst.orWorse(grownBy("in-flight requests", levels(v.inflight(p), p.start, p.last, step), len(bursts) > 0))
+		if queue := v.waiting(p, p.start, p.last, step); queue != nil {
+			worst = worst.orWorse(grownBy("requests waiting at the servers", queue, len(bursts) > 0))
 		}
 	}
-	if math.IsInf(worst, -1) {
+	switch {
+	case math.IsInf(worst.excess, -1) && near != "":
+		inconclusive(r, "cannot tell: "+near)
+		return
+	case math.IsInf(worst.excess, -1):
 		inconclusive(r, fmt.Sprintf("cannot tell: %s min, the rule needs %d", minutesText(longest), growthMinutes))
 		r.NeedsMinutes = Figure(math.Ceil(growthMinutes - longest))
 		return
 	}
-	r.Reason = fmt.Sprintf("in-flight requests changed by %s of their mean, the last quarter stays above %s of the first",
-		percent(float64(r.Observed)), percent(worstFloor))
-	r.Verdict = schemas.VerdictPass
-	if worst > 1 {
+	r.Observed, r.Reason, r.Verdict = Figure(worst.growth), worst.text, schemas.VerdictPass
+	if worst.excess > 1 {
 		r.Verdict = schemas.VerdictFail
 	}
+}
+
+// grown is what the rule makes of one series: growing when excess > 1.
+type grown struct {
+	growth, excess float64
+	text           string
+}
+
+func (g grown) orWorse(o grown) grown {
+	if o.excess > g.excess {
+		return o
+	}
+	return g
+}
+
+// grownBy applies the rule to one series. With declared bursts it is the staircase form: the low level (the 10 %
+// quantile) of the second third above that of the first, and of the last third above 0.9 times the second's, beside the
+// floor; bursts that go back leave low levels where they were.
+func grownBy(what string, series []float64, bursts bool) grown {
+	rise, floor := growth(series)
+	g := grown{growth: rise, excess: min(rise/growthLimit, floor/floorLimit)}
+	g.text = fmt.Sprintf("%s changed by %s of their mean, the last quarter stays above %s of the first", what, percent(rise), percent(floor))
+	if !bursts {
+		return g
+	}
+	third := len(series) / 3
+	var low [3]float64
+	for i := range low {
+		part := slices.Clone(series[i*third : (i+1)*third])
+		slices.Sort(part)
+		low[i] = part[stats.Rank(len(part), .1)-1]
+	}
+	g.excess = 0
+	if low[1] > low[0] && low[2] > .9*low[1] {
+		g.excess = floor / floorLimit
+	}
+	g.text = fmt.Sprintf("with declared bursts, %s had low levels of %.4g, %.4g and %.4g in the thirds of the run, the last quarter stays above %s of the first",
+		what, low[0], low[1], low[2], percent(floor))
+	return g
+}
+
+// burstsOf are the declared bursts of the period's run.
+func (v *view) burstsOf(p period) []schemas.BurstSpan {
+	clock := v.d.Inputs[v.d.input.at(v.rows[p.from])].clock
+	for _, in := range v.d.Inputs {
+		if in.clock == clock && in.Manifest != nil && in.Manifest.Run != nil && len(in.Manifest.Run.Bursts) > 0 {
+			return in.Manifest.Run.Bursts
+		}
+	}
+	return nil
+}
+
+// burstLoad is the share of capacity at which the time that a burst takes to drain is reckoned; the true one is what a
+// search looks for.
+const burstLoad = .75
+
+// tooNear says why a run that ends soon after a declared burst tells nothing: its backlog may still be going down. A burst of
+// x times the rate drains in its length × (x·load − 1)/(1 − load); the rule waits twice as long.
+func (v *view) tooNear(p period, bursts []schemas.BurstSpan) string {
+	for _, b := range bursts {
+		inside, outside := 0, 0
+		for _, i := range v.rows[p.from:p.to] {
+			if at := v.d.scheduled.at(i); at >= b.FromUs && at < b.ToUs {
+				inside++
+			} else {
+				outside++
+			}
+		}
+		length := float64(b.ToUs - b.FromUs)
+		rest := float64(p.end-p.start) - length
+		if outside == 0 || rest <= 0 || length <= 0 {
+			continue
+		}
+		x := float64(inside) / length / (float64(outside) / rest)
+		drain := length * max(0, x*burstLoad-1) / (1 - burstLoad)
+		if after := float64(p.last - b.ToUs); after < 2*drain {
+			return fmt.Sprintf("the run goes on for %s min after a burst of %.3g times the rate, %s are needed", minutesText(after/6e7), x, minutesText(2*drain/6e7))
+		}
+	}
+	return ""
 }
 
 // judgeDepth judges queue_depth_max on the requests that waited at the server: for as long as the server told, else
