@@ -62,6 +62,9 @@ func compare(t testing.TB, o analyze.CompareOptions, list ...analyze.Arm) *analy
 
 // Two runs of one system are rarely told apart, and a slower one nearly always; the interval covers the true change.
 func TestCompareErrorRates(t *testing.T) {
+	if underRace {
+		t.Skip("many runs of one thread: left out under the race detector")
+	}
 	const runs = 40
 	wrong, found, covered, all := 0, 0, 0, 0
 	for seed := range uint64(runs) {
@@ -96,6 +99,9 @@ func TestCompareErrorRates(t *testing.T) {
 
 // Paired on one trace, the noise is at least two times below that of runs on different traces.
 func TestPairingHalvesTheNoise(t *testing.T) {
+	if underRace {
+		t.Skip("many runs of one thread: left out under the race detector")
+	}
 	spread := func(pair func(seed uint64) ([]schemas.Result, []schemas.Result)) float64 {
 		var d []float64
 		for seed := range uint64(20) {
