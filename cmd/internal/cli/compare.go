@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"strconv"
@@ -107,7 +106,7 @@ func parsePercent(flag, s string) (float64, error) {
 	number, percent := strings.CutSuffix(s, "%")
 	v, err := strconv.ParseFloat(number, 64)
 	if err != nil || !(v >= 0) {
-		return 0, errors.Join(fmt.Errorf("--%s: %q is not a share such as 5%%", flag, s))
+		return 0, fmt.Errorf("--%s: %q is not a share such as 5%%", flag, s)
 	}
 	if percent {
 		v /= 100

@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -99,11 +99,7 @@ func (f *shardFlags) facts(r *schemas.RunFacts) {
 
 // withoutShard is what names a run: its settings but for those in which its shards differ.
 func withoutShard(settings map[string]any) map[string]any {
-	out := map[string]any{}
-	for k, v := range settings {
-		if !strings.EqualFold(k, "shard") {
-			out[k] = v
-		}
-	}
+	out := maps.Clone(settings)
+	delete(out, "shard")
 	return out
 }
