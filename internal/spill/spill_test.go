@@ -196,17 +196,20 @@ func TestSpillFaultsAreErrors(t *testing.T) {
 	if files, err := os.ReadDir(dir); err != nil || len(files) > 0 {
 		t.Errorf("spill files have names: %v, %v", files, err)
 	}
-	for name, harm := range map[string]func(){
-		"changed": func() { spill.Spoil(t, s, 1234) },
-		"cut":     func() { spill.Tear(t, s, 1000) },
+	for _, tt := range []struct {
+		name string
+		harm func()
+	}{
+		{"changed", func() { spill.Spoil(t, s, 1234) }},
+		{"cut", func() { spill.Tear(t, s, 1000) }},
 	} {
-		harm()
+		tt.harm()
 		m, err := spill.Merge(s)
 		for err == nil {
 			_, err = m.Next()
 		}
 		if errors.Is(err, io.EOF) {
-			t.Errorf("a %s file reads as whole", name)
+			t.Errorf("a %s file reads as whole", tt.name)
 		}
 	}
 }
