@@ -50,7 +50,7 @@ type SearchOptions struct {
 	Warmup     time.Duration // in front of it; 0 = 2 min
 	MinProbes  int           // 0 = 10, or 6 of the window
 	Error      float64       // standard error of the rate to stop at; 0 = .025
-	Confirm    time.Duration // counted part of a confirmation; 0 = 28 min, with an allowed share of .01 or less 60 min
+	Confirm    time.Duration // counted part of a confirmation; 0 = 28 min
 	Budget     time.Duration // of all runs, warm-ups included; 0 = 8 h
 }
 
@@ -104,11 +104,6 @@ func (o SearchOptions) filled() SearchOptions {
 	}
 	if o.Confirm == 0 {
 		o.Confirm = 28 * time.Minute
-		for _, r := range o.Rules {
-			if r.Allowed <= .01 {
-				o.Confirm = time.Hour
-			}
-		}
 		if o.SameWindow {
 			o.Confirm = max(o.Confirm, o.Probe)
 		}
@@ -320,7 +315,25 @@ func (s *Search) place() float64 {
 	rate := s.o.Ladder * math.Exp(curves[aim].at(min(mostShare, factor*s.o.Rules[aim].Allowed)))
 	lowest, highest := s.tried()
 	rate = min(max(rate, stepDown*lowest), stepUp*highest)
-	return min(max(rate, lowestPlace*s.o.Ladder), highestPlace*s.o.Ladder)
+	floor, ceiling := lowestPlace*s.o.Ladder, highestPlace*s.o.Ladder
+	// A ladder that was far off, as that of another mix is, must not keep the search from the truth.
+	if lowest <= floor && !s.kept(s.at(lowest)) {
+		floor = 0
+	}
+	if highest >= ceiling && s.kept(s.at(highest)) {
+		ceiling = math.Inf(1)
+	}
+	return min(max(rate, floor), ceiling)
+}
+
+// at is the first point of a rate.
+func (s *Search) at(rate float64) Point {
+	for _, p := range s.points {
+		if p.Rate == rate {
+			return p
+		}
+	}
+	return Point{Counts: make([][]Count, len(s.o.Rules))}
 }
 
 // tried are the lowest and the highest rate of the points.

@@ -1,0 +1,3 @@
+package capacity
+
+func (e *Envelope) html() ([]byte, error) { return nil, nil }
