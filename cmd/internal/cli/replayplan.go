@@ -120,6 +120,9 @@ func (f *planFlags) rescale(ctx context.Context, t *trace.Stream, p *planned, ad
 	if err != nil {
 		return err
 	}
+	if len(f.shape.only) > 0 {
+		return f.rescaleClasses(ctx, t, p, o, add)
+	}
 	res, err := synth.RescaleStream(ctx, t, o)
 	if err != nil {
 		return err
@@ -129,4 +132,19 @@ func (f *planFlags) rescale(ctx context.Context, t *trace.Stream, p *planned, ad
 	p.invariants, p.scale = res.Invariants(), res.Scale
 	p.notes = append(p.notes, f.shape.rateNote(res.Scale, res.Notes)...)
 	return err
+}
+
+// rescaleClasses is rescale for some classes, with the trace in memory.
+func (f *planFlags) rescaleClasses(ctx context.Context, t *trace.Stream, p *planned, o synth.Options, add func(*schemas.TraceRow) error) error {
+	whole, err := t.Load(ctx)
+	if err != nil {
+		return err
+	}
+	res, err := synth.RescaleClasses(ctx, whole, f.shape.only, o)
+	if err != nil {
+		return err
+	}
+	p.invariants, p.scale = res.Invariants, res.Scale
+	p.notes = append(p.notes, f.shape.rateNote(res.Scale, res.Notes)...)
+	return res.Trace.Stream().Each(ctx, add)
 }
