@@ -129,6 +129,7 @@ func (a *app) openCapacity(ctx context.Context, path string, f *capacityFlags) (
 	if err := errors.Join(gateErr, minusErr, traceErr); err != nil {
 		return nil, err
 	}
+	r.traffic = traffic
 	if err := setCells(plan, f.cells, traffic); err != nil {
 		return nil, err
 	}

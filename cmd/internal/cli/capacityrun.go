@@ -25,6 +25,7 @@ type capacityRunner struct {
 	plan    *capacity.Plan
 	folder  string // of the plan file, which its paths are relative to
 	dir     string // of the test
+	traffic *capacity.Traffic
 	profile string // made when first needed
 }
 
@@ -80,10 +81,27 @@ func (r *capacityRunner) replayArgs(l capacity.Load, trace, dir string) []string
 				args = append(args, "--classes", l.Cell.Class)
 			}
 		}
+	case len(l.Bursts) > 0: // declared, so that recovery is judged: the rows are moved to a rate with bursts
+		args = append(args, "--warmup", l.Warmup.String(), "--request-rate", perSecond(l.Rate+l.Others), "--duration", (l.Warmup + l.Length).String())
+		args = append(args, arrivals(l)...)
+		for _, b := range l.Bursts {
+			args = append(args, "--burst", fmt.Sprintf("at=%v,for=%v,x=%g", l.Warmup+b.At, b.For, b.X))
+		}
 	default:
 		args = append(args, "--warmup", l.Warmup.String())
 	}
 	return args
+}
+
+func perSecond(rate float64) string { return strconv.FormatFloat(rate, 'g', 8, 64) + "/s" }
+
+// arrivals are the flags of a synthetic pattern.
+func arrivals(l capacity.Load) []string {
+	shape := capacity.Burstiness(l.Cell.Pattern)
+	if shape == 1 {
+		return []string{"--arrivals", "poisson"}
+	}
+	return []string{"--arrivals", "gamma", "--burstiness", strconv.FormatFloat(shape, 'g', -1, 64)}
 }
 
 func (r *capacityRunner) targetArgs(l capacity.Load) []string {
@@ -129,19 +147,15 @@ func (r *capacityRunner) trace(ctx context.Context, l capacity.Load) (string, er
 		return "", fmt.Errorf("making a folder for a trace: %w", err)
 	}
 	out := filepath.Join(folder, l.Name+".jsonl.zst")
-	rate := l.Rate + l.Others
-	args := []string{"synth", profile, "-o", out, "--request-rate", strconv.FormatFloat(rate, 'g', 8, 64) + "/s", "--duration", (l.Warmup + l.Length).String(),
-		"--seed", strconv.FormatUint(l.Seed, 10)}
-	if shape := capacity.Burstiness(l.Cell.Pattern); shape == 1 {
-		args = append(args, "--arrivals", "poisson")
-	} else {
-		args = append(args, "--arrivals", "gamma", "--burstiness", strconv.FormatFloat(shape, 'g', -1, 64))
+	length := l.Warmup + l.Length
+	for _, b := range l.Bursts { // the rows that they take more
+		length += time.Duration(b.X * float64(b.For))
 	}
+	args := []string{"synth", profile, "-o", out, "--request-rate", perSecond(l.Rate + l.Others), "--duration", length.String(),
+		"--seed", strconv.FormatUint(l.Seed, 10)}
+	args = append(args, arrivals(l)...)
 	if l.Cell.Class != capacity.Mix {
 		args = append(args, "--class-mix", r.classMix(l))
-	}
-	for _, b := range l.Bursts {
-		args = append(args, "--burst", fmt.Sprintf("at=%v,for=%v,x=%g", l.Warmup+b.At, b.For, b.X))
 	}
 	if err := r.command(ctx, args, exitOK); err != nil {
 		return "", errors.Join(err, os.RemoveAll(folder))
@@ -234,10 +248,26 @@ func (r *capacityRunner) hook(ctx context.Context, l capacity.Load) (stop func()
 	return func() error { defer cancel(); return <-done }, nil
 }
 
-// classMix are the shares of a class at its rate and of the others at theirs.
-func (r *capacityRunner) classMix(l capacity.Load) string { return l.Cell.Class + "=1" }
+// classMix are the rates of the cell's class and of the others, which synth takes as shares.
+func (r *capacityRunner) classMix(l capacity.Load) string {
+	mix := []string{fmt.Sprintf("%s=%g", l.Cell.Class, l.Rate)}
+	if l.Others > 0 {
+		all := 0.0
+		others := map[string]float64{}
+		for _, c := range r.traffic.Classes() {
+			if c != l.Cell.Class {
+				others[c] = r.traffic.Rate(c, 0, r.traffic.Length)
+				all += others[c]
+			}
+		}
+		for _, c := range sortedNames(others) {
+			mix = append(mix, fmt.Sprintf("%s=%g", c, others[c]/all*l.Others))
+		}
+	}
+	return strings.Join(mix, ",")
+}
 
-func sortedNames(m map[string]string) []string {
+func sortedNames[V any](m map[string]V) []string {
 	names := make([]string, 0, len(m))
 	for k := range m {
 		names = append(names, k)
