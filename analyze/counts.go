@@ -3,6 +3,7 @@ package analyze
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"tailgate/internal/fault"
@@ -176,38 +177,34 @@ func (d *Data) OneInputLength() bool {
 	return first != noCount
 }
 
-// How a target that has died looks: nothing but failures among the last requests, so many of them, over so long.
+// How a target that has died looks: nothing but failures among the last requests, so many of them, over such a time
+// or of such a share of the run. A closed loop burns its rows at once on a dead target.
 const (
-	deadRows = 20
-	deadUs   = 20_000_000
+	deadRows  = 20
+	deadUs    = 20_000_000
+	deadShare = .05
 )
 
-// EndsDead tells that the target answered nothing at the end of a run that it had answered before: it died, or was
-// taken away, and its failures say nothing about the rate.
+// EndsDead tells that the target answered nothing at the end of a run: it died, or was taken away, and its failures say
+// nothing about the rate. Timeouts and refusals for overload are no such failures.
 func (d *Data) EndsDead() bool {
 	v := newView(d, 0, true)
-	if len(v.rows) == 0 {
+	failed, since := 0, int64(0)
+	for _, i := range slices.Backward(v.rows) {
+		code := d.status.at(i)
+		if code == statusNotSent {
+			continue
+		}
+		word := d.status.dict.Words[code]
+		if word != schemas.ResultReset && word != schemas.ResultHTTPError || d.first.at(i) != noTime {
+			break
+		}
+		failed++
+		since = d.scheduled.at(i)
+	}
+	if failed < deadRows {
 		return false
 	}
-	end := d.scheduled.at(v.rows[len(v.rows)-1])
-	failed := 0
-	for k := len(v.rows) - 1; k >= 0; k-- {
-		i := v.rows[k]
-		switch code := d.status.at(i); {
-		case code == statusNotSent:
-			continue
-		case code == statusOK || d.first.at(i) != noTime:
-			return false
-		}
-		switch d.status.dict.Words[d.status.at(i)] {
-		case schemas.ResultReset, schemas.ResultHTTPError:
-			failed++
-		default: // a timeout, a refusal for overload: that is what a rate does
-			return false
-		}
-		if failed >= deadRows && end-d.scheduled.at(i) >= deadUs {
-			return true
-		}
-	}
-	return failed >= deadRows
+	last := d.scheduled.at(v.rows[len(v.rows)-1])
+	return last-since >= deadUs || float64(failed) >= deadShare*float64(len(v.rows))
 }

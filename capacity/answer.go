@@ -106,6 +106,9 @@ func (s *Search) doubts(rule int, c curve) []string {
 	if len(points) < s.o.MinProbes {
 		return out
 	}
+	if c.beta[1] <= slopeLeast*1.001 {
+		return append(out, fmt.Sprintf("%s: the share of violations hardly depends on the rate: the limit may not be reachable at any", name))
+	}
 	x := c.at(s.o.Rules[rule].Allowed)
 	bent := fitCurve(s.blocks(rule), true)
 	if moved := bent.bentAt(s.o.Rules[rule].Allowed, x); math.Abs(moved-x) > c.err(s.o.Rules[rule].Allowed) {

@@ -15,11 +15,19 @@ import (
 var envelopeHTML string
 
 var envelopePage = template.Must(template.New("envelope").Funcs(template.FuncMap{
-	"num":     func(x float64) string { return fmt.Sprintf("%.4g", x) },
+	"num":     short,
 	"minutes": func(s float64) string { return fmt.Sprintf("%.0f min", s/60) },
 	"percent": func(x float64) string { return fmt.Sprintf("%.3g %%", 100*x) },
 	"times":   times,
 }).Parse(envelopeHTML))
+
+// short writes a number with four digits and no exponent.
+func short(x float64) string {
+	if math.Abs(x) >= 1e4 {
+		return fmt.Sprintf("%.0f", x)
+	}
+	return fmt.Sprintf("%.4g", x)
+}
 
 type envelopeView struct {
 	E                         *Envelope

@@ -51,7 +51,7 @@ func New(o Options) (*Test, error) {
 	if t.note == nil {
 		t.note = func(string) {}
 	}
-	return t, nil
+	return t, t.check()
 }
 
 func (t *Test) gateOf(l Load) *analyze.Gate {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"tailgate/internal/fault"
@@ -43,9 +44,6 @@ func (t *Test) search(ctx context.Context, cell Cell, cluster string, ladder flo
 	}
 	production := t.traffic.Rate(cell.Class, 0, t.traffic.Length)
 	if cell.Class != Mix {
-		if production == 0 {
-			return nil, fault.Mark(fmt.Errorf("class %s has no rows in the trace", cell.Class), fault.Usage, "classes: "+fmt.Sprint(t.traffic.Classes()))
-		}
 		all := t.traffic.Rate(Mix, 0, t.traffic.Length)
 		// What the cluster has for the class: its rate beside the others, or its share of the requests.
 		if t.plan.Load == LoadInMix {
@@ -141,24 +139,28 @@ func shares(rules []SearchRule, p Point) string {
 	return text
 }
 
-// checkWindow tells why the trace is too short for its real cells.
-func (t *Test) checkWindow() error {
+// check reports what of the plan cannot be run: cells without rows, a gate that cannot be searched, a trace that is
+// too short for its real cells.
+func (t *Test) check() error {
 	var errs []error
+	hint := ""
 	for _, c := range t.plan.Cells {
-		if c.Pattern != PatternReal {
-			continue
-		}
 		s, err := NewSearch(withLadder(t.searchOptions(c, ClusterFull)))
 		if err != nil {
-			return err
+			errs = append(errs, fmt.Errorf("cell %s: %w", c, err))
+			continue
+		}
+		if c.Class != Mix && t.traffic.Rate(c.Class, 0, t.traffic.Length+1) == 0 {
+			errs = append(errs, fmt.Errorf("cell %s: class %s has no rows in the trace", c, c.Class))
+			hint = "classes there are: " + strings.Join(t.traffic.Classes(), ", ")
 		}
 		o := s.Options()
-		if have, need := t.traffic.Length-max(t.plan.From, o.Warmup), o.Probe; have < need {
-			errs = append(errs, fmt.Errorf("cell %s replays %v of the trace in every probe, the trace has %v behind its lead-in", c, need, have.Truncate(time.Second)))
+		if have := t.traffic.Length - max(t.plan.From, o.Warmup); c.Pattern == PatternReal && have < o.Probe {
+			errs = append(errs, fmt.Errorf("cell %s replays %v of the trace in every probe, the trace has %v behind its lead-in", c, o.Probe, have.Truncate(time.Second)))
+			hint = "export a longer trace, or search a synthetic pattern such as mix/poisson"
 		}
-		break
 	}
-	return fault.Mark(errors.Join(errs...), fault.Usage, "export a longer trace, or search a synthetic pattern such as mix/poisson")
+	return fault.Mark(errors.Join(errs...), fault.Usage, hint)
 }
 
 func withLadder(o SearchOptions) SearchOptions {

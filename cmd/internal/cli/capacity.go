@@ -67,11 +67,11 @@ func (a *app) capacity(ctx context.Context, path string, f *capacityFlags) error
 	if f.dryRun {
 		return a.dryCapacity(t, f)
 	}
-	if err := makeDir(t.options.Dir); err != nil {
-		return err
-	}
 	test, err := capacity.New(t.options)
 	if err != nil {
+		return err
+	}
+	if err := makeDir(t.options.Dir); err != nil {
 		return err
 	}
 	e, err := test.Run(ctx)
