@@ -208,3 +208,20 @@ func (d *Data) EndsDead() bool {
 	last := d.scheduled.at(v.rows[len(v.rows)-1])
 	return last-since >= deadUs || float64(failed) >= deadShare*float64(len(v.rows))
 }
+
+// InputLengths are the input lengths of the measured rows of a class ("" = all), in tokens; rows without one are left
+// out.
+func (d *Data) InputLengths(class string) []float64 {
+	v := newView(d, 0, false)
+	rows := v.rows
+	if class != "" {
+		rows = d.matching(Tuple{{Key: "class", Text: &class}}, rows)
+	}
+	out := make([]float64, 0, len(rows))
+	for _, i := range rows {
+		if n := d.length(i); n != noCount {
+			out = append(out, float64(n))
+		}
+	}
+	return out
+}

@@ -41,6 +41,10 @@ type RunFacts struct {
 	// OutputRatio is the output tokens that came over those asked; 0 = not known.
 	OutputRatio float64 `json:"output_ratio"`
 	OneLength   bool    `json:"one_length"` // all prompts are of one length
+	// InputKS is the Kolmogorov–Smirnov distance of the input lengths from those of the trace.
+	InputKS float64 `json:"input_ks"`
+	// Target is what the cluster told of itself was kept with the run.
+	Target bool `json:"target_told"`
 }
 
 // Figure is one rule's observed value in a run.

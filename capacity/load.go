@@ -51,6 +51,7 @@ type Runner interface {
 type Traffic struct {
 	Length time.Duration
 	at     []time.Duration // ascending
+	input  []int32
 	class  []int32
 	names  []string
 }
@@ -71,7 +72,7 @@ func NewTraffic(rows iter.Seq[*schemas.TraceRow]) *Traffic {
 			t.names = append(t.names, name)
 		}
 		at := time.Duration(r.ScheduledUs) * time.Microsecond
-		t.at, t.class = append(t.at, at), append(t.class, c)
+		t.at, t.class, t.input = append(t.at, at), append(t.class, c), append(t.input, r.InputTokens)
 		t.Length = at
 	}
 	return t
@@ -96,6 +97,17 @@ func (t *Traffic) Rate(class string, from, to time.Duration) float64 {
 }
 
 func (t *Traffic) of(i int, class string) bool { return class == Mix || t.names[t.class[i]] == class }
+
+// InputLengths are those of a class, in tokens.
+func (t *Traffic) InputLengths(class string) []float64 {
+	var out []float64
+	for i, n := range t.input {
+		if t.of(i, class) {
+			out = append(out, float64(n))
+		}
+	}
+	return out
+}
 
 // Offered is the p99 over time of a class's rate in bins of the given width: the load that production offers at its
 // worst. Bins without a request count.

@@ -8,6 +8,7 @@ import (
 
 	"tailgate/analyze"
 	"tailgate/internal/fault"
+	"tailgate/internal/stats"
 	"tailgate/schemas"
 )
 
@@ -119,6 +120,7 @@ func (t *Test) read(ctx context.Context, l Load, folder string, blocks int) (*Ma
 	m.Facts = RunFacts{Seconds: 60 * float64(report.MeasuredMinutes), Scheduled: report.Scheduled}
 	for _, in := range d.Inputs {
 		if in.Manifest != nil && in.Manifest.Run != nil {
+			m.Facts.Target = len(in.Manifest.Target) > 0
 			m.Facts.OutputMode = in.Manifest.Run.OutputMode
 			if stop := in.Manifest.Run.Stopped; stop != "" && stop != "duration" && stop != "count" {
 				return nil, fault.Mark(fmt.Errorf("run %s was stopped (%s): %s", l.Name, stop, in.Manifest.Run.AbortedBy), fault.Failure, "look at the target, then start the same command again: it goes on from here")
@@ -132,6 +134,13 @@ func (t *Test) read(ctx context.Context, l Load, folder string, blocks int) (*Ma
 		m.Facts.OutputRatio = float64(report.Workload.OutputTokensRatio)
 	}
 	m.Facts.OneLength = d.OneInputLength()
+	class := l.Cell.Class
+	if class == Mix {
+		class = ""
+	}
+	if sent := d.InputLengths(class); len(sent) > 0 {
+		m.Facts.InputKS = stats.KS(t.traffic.InputLengths(l.Cell.Class), sent)
+	}
 	steady, err := analyze.SteadyOf(d)
 	if err != nil {
 		return nil, err
@@ -150,10 +159,6 @@ func (t *Test) read(ctx context.Context, l Load, folder string, blocks int) (*Ma
 		m.Facts.Tails = append(m.Facts.Tails, f)
 	}
 	if blocks > 0 && len(m.Invalid) == 0 {
-		class := l.Cell.Class
-		if class == Mix {
-			class = ""
-		}
 		counts, err := analyze.CountBlocks(ctx, d, gate, gate.ShareRules(), class, blocks)
 		if err != nil {
 			return nil, fmt.Errorf("reading run %s: %w", l.Name, err)
