@@ -76,7 +76,7 @@ func (r *simRunner) record(ctx context.Context, l capacity.Load, plan *replay.Pl
 	if r.spoil != nil {
 		r.spoil(l, &summary.RunFacts)
 	}
-	m := &schemas.Manifest{Kind: "run", RunID: plan.RunID, Clock: "virtual", Files: files, Run: &summary.RunFacts}
+	m := &schemas.Manifest{Kind: "run", RunID: plan.RunID, Clock: "virtual", Target: map[string]any{"simulated": r.sc.spec}, Files: files, Run: &summary.RunFacts}
 	return m.Write(dir)
 }
 

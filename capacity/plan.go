@@ -97,8 +97,9 @@ type SoakOptions struct {
 
 // BurstOptions are one burst of the soak.
 type BurstOptions struct {
-	At, For time.Duration
-	X       float64
+	At  time.Duration `json:"at_ns"` // behind the warm-up
+	For time.Duration `json:"for_ns"`
+	X   float64       `json:"x"` // times the rate
 }
 
 // NMinus1Options say how the loss of a replica is tested.

@@ -78,12 +78,19 @@ func (t *Test) others(class string) float64 {
 
 // Soak is the long run with bursts.
 type Soak struct {
-	Rate    float64        `json:"rate"`
-	Seconds float64        `json:"seconds"`
-	Bursts  []BurstOptions `json:"bursts"`
-	Verdict string         `json:"verdict"`
-	Tails   []Figure       `json:"tails"`
-	Run     string         `json:"run"`
+	Rate    float64     `json:"rate"`
+	Seconds float64     `json:"seconds"`
+	Bursts  []SoakBurst `json:"bursts"`
+	Verdict string      `json:"verdict"`
+	Tails   []Figure    `json:"tails"`
+	Run     string      `json:"run"`
+}
+
+// SoakBurst is a burst of the soak. Seconds count from the end of the warm-up.
+type SoakBurst struct {
+	At  float64 `json:"at_s"`
+	For float64 `json:"for_s"`
+	X   float64 `json:"x"`
 }
 
 // Defaults of the soak.
@@ -116,7 +123,11 @@ func (t *Test) soak(ctx context.Context, of *SafeQPS) (*Soak, error) {
 		return nil, err
 	}
 	t.note(fmt.Sprintf("soak: %.4g/s for %v: %s", l.Rate, o.Length, m.Verdict))
-	return &Soak{Rate: l.Rate, Seconds: m.Facts.Seconds, Bursts: o.Bursts, Verdict: m.Verdict, Tails: m.Facts.Tails, Run: m.Folder}, nil
+	s := &Soak{Rate: l.Rate, Seconds: m.Facts.Seconds, Verdict: m.Verdict, Tails: m.Facts.Tails, Run: m.Folder}
+	for _, b := range o.Bursts {
+		s.Bursts = append(s.Bursts, SoakBurst{b.At.Seconds(), b.For.Seconds(), b.X})
+	}
+	return s, nil
 }
 
 func (t *Test) warmup() time.Duration {
