@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"tailgate/analyze"
 	"tailgate/internal/atomicfile"
 	"tailgate/internal/fault"
 )
@@ -36,8 +37,11 @@ type RunFacts struct {
 	Inflight         float64  `json:"inflight"`
 	MeanE2EMs        float64  `json:"mean_e2e_ms"`
 	Tails            []Figure `json:"tails,omitempty"`
-	Growing          bool     `json:"growing"`
-	OutputMode       string   `json:"output_mode"`
+	// Latency are the tails of ttft, tpot, itl and e2e, failures infinite.
+	Latency    []analyze.MetricTail `json:"latency"`
+	Gauges     Gauges               `json:"gauges"`
+	Growing    bool                 `json:"growing"`
+	OutputMode string               `json:"output_mode"`
 	// OutputRatio is the output tokens that came over those asked; 0 = not known.
 	OutputRatio float64 `json:"output_ratio"`
 	OneLength   bool    `json:"one_length"` // all prompts are of one length

@@ -141,6 +141,12 @@ func (t *Test) read(ctx context.Context, l Load, folder string, blocks int) (*Ma
 	if sent := d.InputLengths(class); len(sent) > 0 {
 		m.Facts.InputKS = stats.KS(t.traffic.InputLengths(l.Cell.Class), sent)
 	}
+	m.Facts.Latency = d.TailsBetween(0, 0, class)
+	samples, err := telemetryOf(filepath.Join(t.dir, folder))
+	if err != nil {
+		return nil, err
+	}
+	m.Facts.Gauges = gaugesOf(samples, l.Warmup, l.Warmup+l.Length)
 	steady, err := analyze.SteadyOf(d)
 	if err != nil {
 		return nil, err
