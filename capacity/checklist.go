@@ -103,7 +103,7 @@ func (c checker) loops() Item {
 func (c checker) lengths() Item {
 	const what = "lengths of the traffic"
 	m := c.run(func(m Made) bool {
-		return m.Load.Layer == "search" && m.Facts.InputKS <= coveredKS && !m.Facts.OneLength
+		return m.Load.Layer == LayerSearch && m.Facts.InputKS <= coveredKS && !m.Facts.OneLength
 	})
 	return found(what, "input lengths are within a distance (KS) of 0.05 of the trace's", m, "no searched run has the input lengths of the trace (KS up to 0.05)")
 }

@@ -47,6 +47,7 @@ type RunFacts struct {
 	OneLength   bool    `json:"one_length"` // all prompts are of one length
 	// InputKS is the Kolmogorov–Smirnov distance of the input lengths from those of the trace.
 	InputKS float64 `json:"input_ks"`
+	Capped  bool    `json:"capped"` // sends waited for the cap on requests in flight
 	// Target is what the cluster told of itself was kept with the run.
 	Target bool `json:"target_told"`
 }

@@ -57,7 +57,7 @@ func (t *Test) ladder(ctx context.Context, cluster, class string) (*Ladder, erro
 		if cluster != ClusterFull {
 			name = "n-1-" + name
 		}
-		m, err := t.make(ctx, Load{Name: name, Layer: "ladder", Cell: Cell{class, PatternReal}, Cluster: cluster, Concurrency: slots,
+		m, err := t.make(ctx, Load{Name: name, Layer: LayerLadder, Cell: Cell{class, PatternReal}, Cluster: cluster, Concurrency: slots,
 			Warmup: warmup, Length: step - warmup, Seed: t.plan.Seed}, 0)
 		if err != nil {
 			return nil, err

@@ -16,6 +16,15 @@ const (
 	ClusterMinus1 = "n_minus_1"
 )
 
+// Layers of a capacity test.
+const (
+	LayerLadder = "ladder"
+	LayerSearch = "search"
+	LayerSoak   = "soak"
+	LayerMinus1 = "n_minus_1"
+	LayerSweep  = "sweep"
+)
+
 // Load is one run to make.
 type Load struct {
 	Name    string `json:"name"` // of its folder
@@ -35,6 +44,10 @@ type Load struct {
 	Length time.Duration  `json:"length_ns"` // counted
 	Seed   uint64         `json:"seed"`
 	Bursts []BurstOptions `json:"bursts,omitempty"`
+	// InputLengths restricts the prompts of a synthetic pattern, as synth's flag does; "" = the trace's lengths.
+	InputLengths string `json:"input_lengths,omitempty"`
+	MaxInflight  int    `json:"max_inflight,omitempty"` // cap in open loop; 0 = none
+	Offline      bool   `json:"offline,omitempty"`      // everything at t0
 	// Lose takes a replica away at LoseAt: a fault of the simulator, or hook:COMMAND.
 	Lose   string        `json:"lose,omitempty"`
 	LoseAt time.Duration `json:"lose_at_ns,omitempty"`
@@ -77,6 +90,9 @@ func NewTraffic(rows iter.Seq[*schemas.TraceRow]) *Traffic {
 	}
 	return t
 }
+
+// Len counts the rows.
+func (t *Traffic) Len() int { return len(t.at) }
 
 // Classes are the workload classes, sorted.
 func (t *Traffic) Classes() []string {

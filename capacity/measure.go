@@ -116,10 +116,13 @@ func (t *Test) read(ctx context.Context, l Load, folder string, blocks int) (*Ma
 	if err != nil {
 		return nil, err
 	}
-	m := &Made{Load: l, Folder: folder, Invalid: report.Invalid, Verdict: report.Gate.Verdict}
+	m := &Made{Load: l, Folder: folder, Invalid: report.Invalid}
 	m.Facts = RunFacts{Seconds: 60 * float64(report.MeasuredMinutes), Scheduled: report.Scheduled}
 	for _, in := range d.Inputs {
 		if in.Manifest != nil && in.Manifest.Run != nil {
+			if l.MaxInflight > 0 && in.Manifest.Run.MaxInflightReached {
+				m.Facts.Capped, m.Invalid = true, nil // what was asked for: sends wait, and their lag counts
+			}
 			m.Facts.Target = len(in.Manifest.Target) > 0
 			m.Facts.OutputMode = in.Manifest.Run.OutputMode
 			if stop := in.Manifest.Run.Stopped; stop != "" && stop != "duration" && stop != "count" {
@@ -152,17 +155,13 @@ func (t *Test) read(ctx context.Context, l Load, folder string, blocks int) (*Ma
 		return nil, err
 	}
 	m.Facts.RequestsPerS, m.Facts.OutputTokensPerS = steady.RequestsPerS, steady.OutputTokensPerS
+	if l.Offline { // nothing is steady: all of it, to its last answer
+		m.Facts.RequestsPerS, m.Facts.OutputTokensPerS = float64(report.Throughput.RequestsPerS), float64(report.Throughput.OutputTokensPerS)
+	}
 	m.Facts.Inflight, m.Facts.MeanE2EMs = steady.Inflight, steady.MeanE2EMs
-	for _, r := range report.Gate.Rules {
-		f := Figure{Rule: r.Rule, Limit: r.Limit, Observed: -1, Verdict: r.Verdict}
-		if len(r.By) > 0 {
-			f.Rule += " " + r.By.String()
-		}
-		if known(r.Observed) {
-			f.Observed = float64(r.Observed)
-		}
-		m.Facts.Growing = m.Facts.Growing || r.Rule == "queue_growth" && r.Verdict == schemas.VerdictFail
-		m.Facts.Tails = append(m.Facts.Tails, f)
+	if report.Gate != nil {
+		m.Verdict = report.Gate.Verdict
+		m.Facts.judged(report.Gate)
 	}
 	if blocks > 0 && len(m.Invalid) == 0 {
 		counts, err := analyze.CountBlocks(ctx, d, gate, gate.ShareRules(), class, blocks)
@@ -188,4 +187,19 @@ type InvalidError struct{ Run, Reason string }
 
 func (e *InvalidError) Error() string {
 	return fmt.Sprintf("run %s was invalid %d times: %s", e.Run, tries, e.Reason)
+}
+
+// judged takes over what the gate says of the run.
+func (f *RunFacts) judged(g *analyze.GateReport) {
+	for _, r := range g.Rules {
+		rule := Figure{Rule: r.Rule, Limit: r.Limit, Observed: -1, Verdict: r.Verdict}
+		if len(r.By) > 0 {
+			rule.Rule += " " + r.By.String()
+		}
+		if known(r.Observed) {
+			rule.Observed = float64(r.Observed)
+		}
+		f.Growing = f.Growing || r.Rule == "queue_growth" && r.Verdict == schemas.VerdictFail
+		f.Tails = append(f.Tails, rule)
+	}
 }

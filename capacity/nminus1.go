@@ -55,7 +55,7 @@ func (t *Test) nMinus1(ctx context.Context, whole *SafeQPS, ladder float64) (*NM
 		if length == 0 {
 			length = t.confirmLength()
 		}
-		m, err := t.make(ctx, Load{Name: "n-1-steady", Layer: "n_minus_1", Cell: steadyPattern(whole.Cell), Cluster: ClusterMinus1, Rate: out.Rate,
+		m, err := t.make(ctx, Load{Name: "n-1-steady", Layer: LayerMinus1, Cell: steadyPattern(whole.Cell), Cluster: ClusterMinus1, Rate: out.Rate,
 			Warmup: t.warmup(), Length: length, Seed: t.plan.Seed}, 0)
 		if err != nil {
 			return nil, err
@@ -71,7 +71,7 @@ func (t *Test) nMinus1(ctx context.Context, whole *SafeQPS, ladder float64) (*NM
 	if at == 0 {
 		at = loseAt
 	}
-	l := Load{Name: "loss", Layer: "n_minus_1", Cell: steadyPattern(whole.Cell), Cluster: ClusterFull, Rate: max(out.Rate, 1e-9), Warmup: t.warmup(),
+	l := Load{Name: "loss", Layer: LayerMinus1, Cell: steadyPattern(whole.Cell), Cluster: ClusterFull, Rate: max(out.Rate, 1e-9), Warmup: t.warmup(),
 		Length: 3 * at, Seed: t.plan.Seed, Lose: o.Lose, LoseAt: at}
 	m, err := t.make(ctx, l, 0)
 	if err != nil {

@@ -38,7 +38,7 @@ const defaultBudget = 5 * time.Hour
 func (t *Test) search(ctx context.Context, cell Cell, cluster string, ladder float64) (*SafeQPS, error) {
 	o := t.searchOptions(cell, cluster)
 	o.Ladder = ladder
-	base := Load{Layer: "search", Cell: cell, Cluster: cluster, Warmup: o.Warmup, From: t.plan.From}
+	base := Load{Layer: LayerSearch, Cell: cell, Cluster: cluster, Warmup: o.Warmup, From: t.plan.From}
 	if cell.Pattern == PatternReal {
 		base.From = max(base.From, o.Warmup)
 	}

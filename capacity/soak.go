@@ -58,7 +58,7 @@ func (t *Test) soak(ctx context.Context, of *SafeQPS) (*Soak, error) {
 	if o.Share == 0 {
 		o.Share = soakShare
 	}
-	l := Load{Name: "soak", Layer: "soak", Cell: steadyPattern(of.Cell), Cluster: ClusterFull, Rate: o.Share * of.SafeRate,
+	l := Load{Name: "soak", Layer: LayerSoak, Cell: steadyPattern(of.Cell), Cluster: ClusterFull, Rate: o.Share * of.SafeRate,
 		Warmup: t.warmup(), Length: o.Length, Seed: t.plan.Seed, Bursts: o.Bursts}
 	m, err := t.make(ctx, l, 0)
 	if err != nil {

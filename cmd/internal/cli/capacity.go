@@ -76,14 +76,7 @@ func (a *app) capacity(ctx context.Context, path string, f *capacityFlags) error
 	}
 	e, err := test.Run(ctx)
 	if err != nil {
-		a.note("what was finished is kept in %s; the same command goes on from there", t.options.Dir)
-		var invalid *capacity.InvalidError
-		if errors.As(err, &invalid) {
-			a.printError(nil, err)
-			a.code = exitInvalid
-			return nil
-		}
-		return err
+		return a.capacityError(err, t.options.Dir)
 	}
 	e.TraceSHA256 = t.trace.SHA256
 	if err := e.Write(t.options.Dir); err != nil {
@@ -100,6 +93,18 @@ func (a *app) capacity(ctx context.Context, path string, f *capacityFlags) error
 	}
 	fmt.Fprintf(a.stdout, "envelope: %s\n", filepath.Join(t.options.Dir, capacity.EnvelopeName))
 	return nil
+}
+
+// capacityError says that a test can be gone on with. Runs that stay invalid end with a code of their own.
+func (a *app) capacityError(err error, dir string) error {
+	a.note("what was finished is kept in %s; the same command goes on from there", dir)
+	var invalid *capacity.InvalidError
+	if errors.As(err, &invalid) {
+		a.printError(nil, err)
+		a.code = exitInvalid
+		return nil
+	}
+	return err
 }
 
 // openCapacity reads the plan and all it names, and reports every fault of them.

@@ -65,7 +65,12 @@ func (r *capacityRunner) replayArgs(l capacity.Load, trace, dir string) []string
 		args = append(args, "--"+k, r.plan.Replay[k])
 	}
 	real := l.Cell.Pattern == capacity.PatternReal
+	if l.MaxInflight > 0 {
+		args = append(args, "--max-inflight", strconv.Itoa(l.MaxInflight))
+	}
 	switch {
+	case l.Offline: // a slot for every row
+		args = append(args, "--concurrency", strconv.Itoa(max(1, r.traffic.Len())))
 	case l.Concurrency > 0:
 		args = append(args, "--concurrency", strconv.Itoa(l.Concurrency), "--duration", (l.Warmup + l.Length).String(), "--warmup", l.Warmup.String())
 		if l.Cell.Class != capacity.Mix {
@@ -135,7 +140,7 @@ func freshSim(target string, seed uint64, run string) string {
 
 // trace is what the run replays: the plan's trace, or one that is drawn from its profile for the run.
 func (r *capacityRunner) trace(ctx context.Context, l capacity.Load) (string, error) {
-	if l.Concurrency > 0 || l.Cell.Pattern == capacity.PatternReal {
+	if l.Concurrency > 0 || l.Offline || l.Cell.Pattern == capacity.PatternReal {
 		return r.path(r.plan.Trace), nil
 	}
 	profile, err := r.profileDir(ctx)
@@ -156,6 +161,9 @@ func (r *capacityRunner) trace(ctx context.Context, l capacity.Load) (string, er
 	args = append(args, arrivals(l)...)
 	if l.Cell.Class != capacity.Mix {
 		args = append(args, "--class-mix", r.classMix(l))
+	}
+	if l.InputLengths != "" {
+		args = append(args, "--input-lengths", l.InputLengths)
 	}
 	if err := r.command(ctx, args, exitOK); err != nil {
 		return "", errors.Join(err, os.RemoveAll(folder))
