@@ -1,14 +1,18 @@
 package capacity_test
 
 import (
+	"bytes"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/goccy/go-yaml"
 	"github.com/google/go-cmp/cmp"
+	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"tailgate/capacity"
 	"tailgate/internal/fault"
+	"tailgate/schemas"
 )
 
 func TestParsePlan(t *testing.T) {
@@ -74,6 +78,55 @@ seeds: 1
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("missing %q in\n%v", want, err)
+		}
+	}
+}
+
+// The JSON Schema and the parser take the same plans.
+func TestPlanSchema(t *testing.T) {
+	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(schemas.CapacitySchema()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jsonschema.NewCompiler()
+	if err := c.AddResource("capacity.schema.json", doc); err != nil {
+		t.Fatal(err)
+	}
+	schema, err := c.Compile("capacity.schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const least = "trace: t\ngate: g\ntarget: \"sim:\"\n"
+	for _, tt := range []struct {
+		plan string
+		good bool
+	}{
+		{least, true},
+		{"trace: t\ngate: g\n", false},
+		{least + "targets: c.yaml\n", false},
+		{least + "cells: [mix/real, chat/bursty]\nload: alone\nwindow: 1m..2m\ngrowth: 1.5\nseed: 3\nname: x\nprofile: p\ncalibration: b.json\n", true},
+		{least + "cells: [mix/often]\n", false},
+		{least + "search: {probe: 13m, warmup: 2m, min_probes: 10, error: 2%, confirm: 28m, budget: 5h}\n", true},
+		{least + "search: {tries: 3}\n", false},
+		{least + "ladder: {concurrency: [1, 2], step: 3m}\nlabels: {gpu: h}\nreplay: {api: chat}\n", true},
+		{least + "soak: {length: 1h, share: 80%, bursts: [{at: 1m, for: 1m, x: 2}]}\n", true},
+		{least + "soak: {bursts: [{at: 1m}]}\n", false},
+		{least + "n_minus_1: {target: x, gate: g, rate: 3, search: true, length: 28m, lose: \"kill:1\", lose_at: 5m}\n", true},
+		{least + "n_minus_1: {rate: 3}\n", false},
+		{least + "growth: 0.5\n", false},
+		{least + "speed: 1\n", false},
+	} {
+		asJSON, err := yaml.YAMLToJSON([]byte(tt.plan))
+		if err != nil {
+			t.Fatal(err)
+		}
+		doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(asJSON))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, parseErr := capacity.ParsePlan("plan.yaml", []byte(tt.plan), nil)
+		if err := schema.Validate(doc); (err == nil) != tt.good || (parseErr == nil) != tt.good {
+			t.Errorf("%s\nschema: %v, parser: %v", tt.plan, err, parseErr)
 		}
 	}
 }
