@@ -46,23 +46,24 @@ func (s *Search) Answer() Answer {
 	}
 	_, a.HighestTried = s.tried()
 	curves := s.curves()
-	least := 0
+	least, _, _ := s.decides(curves)
 	for i, c := range curves {
 		rule := s.o.Rules[i]
 		r := RuleAnswer{Rule: rule.Name, Allowed: rule.Allowed, Error: c.err(rule.Allowed), Slope: c.beta[1], Scatter: c.phi}
 		margin := max(safety*r.Error, leastMargin)
 		r.Estimate = s.o.Ladder * math.Exp(c.at(rule.Allowed))
-		r.Lower, r.Upper = r.Estimate*math.Exp(-margin), r.Estimate*math.Exp(margin)
+		low, _ := s.lower(c, rule.Allowed)
+		r.Lower, r.Upper = s.o.Ladder*math.Exp(low), r.Estimate*math.Exp(margin)
 		for _, b := range s.blocks(i) {
 			r.Violation += b.Violations
 		}
 		a.Rules = append(a.Rules, r)
-		if r.Lower < a.Rules[least].Lower {
-			least = i
-		}
 		a.Warnings = append(a.Warnings, s.doubts(i, c)...)
 	}
 	a.Rules[least].Decides = true
+	if s.o.MaxRate > 0 && a.HighestTried >= s.o.MaxRate {
+		a.Warnings = append(a.Warnings, fmt.Sprintf("no more than %.4g/s can be offered: the trace cannot be rescaled further", s.o.MaxRate))
+	}
 	switch s.state {
 	case SearchConfirmed:
 		a.SafeRate = s.candidate

@@ -134,7 +134,8 @@ func (c checker) tails() Item {
 		for _, f := range m.Facts.Tails {
 			name, _, _ := strings.Cut(f.Rule, " ")
 			base, p, percentile := strings.Cut(name, "_p")
-			if !slices.Contains(names, name) && !(percentile && slices.Contains(names, base) && p >= "95") {
+			tail := percentile && slices.Contains(names, base) && p >= "95"
+			if !tail && !slices.Contains(names, name) {
 				continue
 			}
 			seen = true

@@ -153,8 +153,13 @@ func (c *curve) at(q float64) float64 { return (logit(q) - c.beta[0]) / c.beta[1
 // err is the standard error of at(q): the relative one of the rate. Of the two covariances the larger counts; the
 // form is that of the delta method, since a bound of the share that crosses q has a heavy lower tail.
 func (c *curve) err(q float64) float64 {
-	z := powers(c.at(q), len(c.beta))
-	return math.Sqrt(max(c.model.form(z), c.sandwich.form(z))) / c.beta[1]
+	return c.logitErr(c.at(q)) / c.beta[1]
+}
+
+// logitErr is the standard error of the curve at x.
+func (c *curve) logitErr(x float64) float64 {
+	z := powers(x, len(c.beta))
+	return math.Sqrt(max(c.model.form(z), c.sandwich.form(z)))
 }
 
 // bentAt is the x nearest to near at which the share of a bent curve is q.

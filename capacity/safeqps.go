@@ -10,6 +10,7 @@ import (
 
 	"tailgate/internal/fault"
 	"tailgate/internal/rng"
+	"tailgate/synth"
 )
 
 // SafeQPS is what the search of one cell found.
@@ -51,6 +52,10 @@ func (t *Test) search(ctx context.Context, cell Cell, cluster string, ladder flo
 			o.Ladder = max(ladder-base.Others, .1*ladder)
 		}
 	}
+	if o.SameWindow {
+		most := synth.MaxScale * .99 // the confirmation's window may be sparser
+		o.MaxRate = most * t.traffic.Rate(cell.Class, base.From, base.From+o.filled().Probe)
+	}
 	s, err := NewSearch(o)
 	if err != nil {
 		return nil, err
@@ -77,7 +82,7 @@ func (t *Test) search(ctx context.Context, cell Cell, cluster string, ladder flo
 			if rate == 0 {
 				return nil, fault.Mark(fmt.Errorf("%s: the window of the trace has no rows", cell), fault.Usage, "give another window in the plan")
 			}
-			l.Scale = step.Rate / rate
+			l.Scale = min(step.Rate/rate, synth.MaxScale)
 		} else {
 			l.Seed = rng.Hash(t.plan.Seed, uint64(step.Number)) >> 1
 		}

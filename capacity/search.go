@@ -52,6 +52,7 @@ type SearchOptions struct {
 	Error      float64       // standard error of the rate to stop at; 0 = .025
 	Confirm    time.Duration // counted part of a confirmation; 0 = 28 min
 	Budget     time.Duration // of all runs, warm-ups included; 0 = 8 h
+	MaxRate    float64       // that can be offered; 0 = any
 }
 
 // Validate reports every fault.
@@ -256,30 +257,46 @@ func (s *Search) blocks(rule int) []block {
 	return out
 }
 
-// lower is the bound R_L of a rule's curve as a log rate.
-func lower(c curve, allowed float64) float64 {
-	return c.at(allowed) - max(safety*c.err(allowed), leastMargin)
+// lower is the bound R_L of a rule's curve as a log rate. Where the estimate lies beyond every tested rate, its error is
+// one of extrapolation; when the curve, with its error, keeps the allowed share at the highest tested rate, that rate
+// is the bound (tested).
+func (s *Search) lower(c curve, allowed float64) (x float64, tested bool) {
+	x = c.at(allowed) - max(safety*c.err(allowed), leastMargin)
+	_, highest := s.tried()
+	most := math.Log(highest / s.o.Ladder)
+	if c.at(allowed) > most && c.logit(most)+safety*c.logitErr(most) <= logit(allowed) {
+		return most, true
+	}
+	return x, false
+}
+
+// decides is the rule with the lowest bound.
+func (s *Search) decides(curves []curve) (rule int, x float64, tested bool) {
+	x = math.Inf(1)
+	for i, c := range curves {
+		if low, isTested := s.lower(c, s.o.Rules[i].Allowed); low < x {
+			rule, x, tested = i, low, isTested
+		}
+	}
+	return rule, x, tested
 }
 
 // bound is the lowest R_L of the rules, never above the highest tested rate.
 func (s *Search) bound() float64 {
-	x := math.Inf(1)
-	for i, c := range s.curves() {
-		x = min(x, lower(c, s.o.Rules[i].Allowed))
-	}
+	_, x, _ := s.decides(s.curves())
 	_, highest := s.tried()
 	return min(s.o.Ladder*math.Exp(x), highest)
 }
 
-// sharpEnough tells whether the standard error of the rule that decides is small enough.
+// sharpEnough tells whether the standard error of the rule that decides is small enough, or no higher rate can be
+// offered.
 func (s *Search) sharpEnough() bool {
-	least, err := math.Inf(1), math.Inf(1)
-	for i, c := range s.curves() {
-		if x := lower(c, s.o.Rules[i].Allowed); x < least {
-			least, err = x, c.err(s.o.Rules[i].Allowed)
-		}
+	curves := s.curves()
+	rule, _, tested := s.decides(curves)
+	if _, highest := s.tried(); tested {
+		return s.o.MaxRate > 0 && highest >= s.o.MaxRate
 	}
-	return err <= s.o.Error
+	return curves[rule].err(s.o.Rules[rule].Allowed) <= s.o.Error
 }
 
 // The places of probes: the first, and the range, in units of the ladder's rate; and how far one goes beyond the
@@ -294,22 +311,17 @@ const (
 // at the rule with the lowest estimate, and once that is known well, at the one with the lowest bound.
 func (s *Search) place() float64 {
 	if len(s.points) == 0 {
-		return firstPlace * s.o.Ladder
+		return s.offerable(firstPlace * s.o.Ladder)
 	}
-	aim, bound := -1, -1
 	curves := s.curves()
-	at := func(i int) float64 { return curves[i].at(s.o.Rules[i].Allowed) }
-	low := func(i int) float64 { return lower(curves[i], s.o.Rules[i].Allowed) }
-	for i := range curves {
-		if aim < 0 || at(i) < at(aim) {
+	aim := 0
+	for i, c := range curves {
+		if c.at(s.o.Rules[i].Allowed) < curves[aim].at(s.o.Rules[aim].Allowed) {
 			aim = i
-		}
-		if bound < 0 || low(i) < low(bound) {
-			bound = i
 		}
 	}
 	if curves[aim].err(s.o.Rules[aim].Allowed) <= s.o.Error {
-		aim = bound
+		aim, _, _ = s.decides(curves)
 	}
 	factor := []float64{1, .5, 2}[s.probes%3]
 	rate := s.o.Ladder * math.Exp(curves[aim].at(min(mostShare, factor*s.o.Rules[aim].Allowed)))
@@ -323,7 +335,14 @@ func (s *Search) place() float64 {
 	if highest >= ceiling && s.kept(s.at(highest)) {
 		ceiling = math.Inf(1)
 	}
-	return min(max(rate, floor), ceiling)
+	return s.offerable(min(max(rate, floor), ceiling))
+}
+
+func (s *Search) offerable(rate float64) float64 {
+	if s.o.MaxRate > 0 {
+		return min(rate, s.o.MaxRate)
+	}
+	return rate
 }
 
 // at is the first point of a rate.

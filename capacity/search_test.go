@@ -70,6 +70,37 @@ func TestTheStrictestRuleDecides(t *testing.T) {
 	}
 }
 
+// A rule that nothing breaks, and one that lone requests break at every rate, do not keep the third from deciding.
+func TestRulesWithoutAnEdgeDoNotDecide(t *testing.T) {
+	s := newSearch(t, capacity.SearchOptions{Ladder: 10, Rules: []capacity.SearchRule{{Name: "success_rate", Allowed: .01}, {Name: "flat", Allowed: .05}, {Name: "edge", Allowed: .05}}})
+	for step, ok := s.Next(); ok; step, ok = s.Next() {
+		edge := exact(step, 8, 18)
+		none, flat := make([]capacity.Count, len(edge)), make([]capacity.Count, len(edge))
+		for i, c := range edge {
+			none[i], flat[i] = capacity.Count{N: c.N}, capacity.Count{N: c.N, Violations: .01 * float64(c.N)}
+		}
+		if err := s.Add([][]capacity.Count{none, flat, edge}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if a := s.Answer(); a.State != capacity.SearchConfirmed || !a.Rules[2].Decides || a.SafeRate > 8 || a.SafeRate < 7.4 {
+		t.Errorf("%+v", a)
+	}
+}
+
+// What cannot be offered is not searched: the highest rate that can is confirmed, and said to be no limit of the cluster.
+func TestTheHighestRateThatCanBeOffered(t *testing.T) {
+	s := newSearch(t, capacity.SearchOptions{Ladder: 10, MaxRate: 8.5, Rules: []capacity.SearchRule{{Name: "ttft_p95", Allowed: .05}}})
+	for step, ok := s.Next(); ok; step, ok = s.Next() {
+		if err := s.Add([][]capacity.Count{exact(step, 12, 18)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if a := s.Answer(); a.State != capacity.SearchConfirmed || a.SafeRate != 8.5 || !strings.Contains(strings.Join(a.Warnings, " "), "no more than 8.5/s") {
+		t.Errorf("%+v", a)
+	}
+}
+
 // A ladder that was far off does not keep the search from the truth.
 func TestAWrongLadderIsLeft(t *testing.T) {
 	for _, safe := range []float64{2, 14} {

@@ -78,7 +78,7 @@ func (r *capacityRunner) replayArgs(l capacity.Load, trace, dir string) []string
 		}
 	case real:
 		args = append(args, "--window", fmt.Sprintf("%v..%v", l.From, l.From+l.Length), "--lead-in", min(l.Warmup, l.From).String(),
-			"--scale", strconv.FormatFloat(l.Scale, 'g', -1, 64), "--allow-distorted")
+			"--scale", strconv.FormatFloat(l.Scale, 'g', -1, 64))
 		if l.Cell.Class != capacity.Mix {
 			if l.Others > 0 {
 				args = append(args, "--scale-classes", l.Cell.Class)
