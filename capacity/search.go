@@ -329,11 +329,12 @@ func (s *Search) place() float64 {
 	rate = min(max(rate, stepDown*lowest), stepUp*highest)
 	floor, ceiling := lowestPlace*s.o.Ladder, highestPlace*s.o.Ladder
 	// A ladder that was far off, as that of another mix is, must not keep the search from the truth.
-	if lowest <= floor && !s.kept(s.at(lowest)) {
-		floor = 0
-	}
-	if highest >= ceiling && s.kept(s.at(highest)) {
-		ceiling = math.Inf(1)
+	for _, p := range s.points {
+		if kept := s.kept(p); kept && p.Rate >= ceiling {
+			ceiling = math.Inf(1)
+		} else if !kept && p.Rate <= floor {
+			floor = 0
+		}
 	}
 	return s.offerable(min(max(rate, floor), ceiling))
 }
@@ -343,16 +344,6 @@ func (s *Search) offerable(rate float64) float64 {
 		return min(rate, s.o.MaxRate)
 	}
 	return rate
-}
-
-// at is the first point of a rate.
-func (s *Search) at(rate float64) Point {
-	for _, p := range s.points {
-		if p.Rate == rate {
-			return p
-		}
-	}
-	return Point{Counts: make([][]Count, len(s.o.Rules))}
 }
 
 // tried are the lowest and the highest rate of the points.
