@@ -26,13 +26,14 @@ type Summary struct {
 
 // run is what the two drivers share: the machine, the results, the counts. It is not safe for concurrent use.
 type run struct {
-	plan    *Plan
-	opts    *Options
-	m       *machine
-	rec     *Recorder
-	medians *medians
-	history *history // nil = HistoryTrace
-	failed  []bool
+	plan     *Plan
+	opts     *Options
+	m        *machine
+	rec      *Recorder
+	medians  *medians
+	history  *history // nil = HistoryTrace
+	failed   []bool
+	lastSend time.Duration // scheduled instant of the last row that was sent
 	// measured tells that a result lies behind the warm-up.
 	measured bool
 	sum      Summary
@@ -100,6 +101,7 @@ func (r *run) finish(c *Call, result *schemas.Result) (stop bool) {
 	}
 	if result.Status != schemas.ResultNotSent {
 		s.Sent++
+		r.lastSend = max(r.lastSend, c.Scheduled)
 		s.Targets[result.Target]++
 		s.Elapsed = max(s.Elapsed, c.Outcome.Closed)
 		if r.plan.output(c.Index) < 0 {
@@ -127,6 +129,9 @@ func (r *run) close() *Summary {
 	})
 	s := &r.sum
 	s.Stopped = r.m.stopped
+	if r.m.slots != nil {
+		s.DurationUs = r.loopLength().Microseconds()
+	}
 	s.Unscheduled = int64(r.plan.Len()) - s.Scheduled
 	s.AfterFailedTurn = r.afterFailedTurn()
 	s.MaxInflightReached, s.BacklogMax = r.m.capReached, int64(r.m.maxBacklog)
@@ -140,6 +145,15 @@ func (r *run) close() *Summary {
 		r.invalid("file descriptors ran out for %d requests: raise the limit (ulimit -n)", n)
 	}
 	return s
+}
+
+// loopLength is the length of a closed loop, which the plan's stamps do not tell: to where its time ended, else to its
+// last send.
+func (r *run) loopLength() time.Duration {
+	if r.m.stopped == stopDuration {
+		return r.m.deadline
+	}
+	return r.lastSend
 }
 
 // afterFailedTurn counts the sent turns behind a failed one of their session.

@@ -42,6 +42,9 @@ const (
 	TableTelemetry = "telemetry"
 	TableTruth     = "truth"
 
+	TableCapacity = "capacity"
+	TableEnvelope = "capacity_envelope"
+
 	TableProfileMeta       = "profile_meta"
 	TableProfileRate       = "profile_rate"
 	TableProfileIAT        = "profile_iat"

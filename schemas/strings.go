@@ -141,8 +141,26 @@ func StringColumns(table string) map[string]StringRule {
 			"run_id": run, "rule": {Pattern: `[a-z0-9_]{1,64}`}, "by": operator, "limit": operator, "verdict": {Enum: verdicts()},
 			"reason": operator,
 		}
+	case TableCapacity:
+		return map[string]StringRule{
+			"run_id": {Pattern: patternDigest}, "layer": {Enum: []string{"ladder", "search", "soak", "n_minus_1", "sweep"}}, "class": withMix(class), "pattern": pattern,
+			"cluster": {Enum: []string{"full", "n_minus_1"}}, "folder": operator, "rule": operator, "verdict": {Enum: verdicts()},
+		}
+	case TableEnvelope:
+		return map[string]StringRule{
+			"run_id": {Pattern: patternDigest}, "class": withMix(class), "pattern": pattern, "load": {Enum: []string{"in_mix", "alone"}},
+			"state": {Enum: []string{"confirmed", "inconclusive"}}, "decides": operator, "folder": operator,
+		}
 	}
 	return profileStrings(table, tenant, class, model)
+}
+
+// pattern is an arrival pattern of a capacity test.
+var pattern = StringRule{Enum: []string{"real", "poisson", "smooth", "bursty"}}
+
+func withMix(class StringRule) StringRule {
+	class.Enum = append(slices.Clone(class.Enum), "mix")
+	return class
 }
 
 func verdicts() []string {

@@ -19,6 +19,8 @@ func Tables() []Table {
 		{TableVerdicts, Verdict{}},
 		{TableTelemetry, TelemetrySample{}},
 		{TableTruth, Truth{}},
+		{TableCapacity, CapacityPoint{}},
+		{TableEnvelope, CapacityEnvelope{}},
 		{TableProfileMeta, ProfileMeta{}},
 		{TableProfileRate, ProfileRate{}},
 		{TableProfileIAT, ProfileIAT{}},

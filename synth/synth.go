@@ -70,6 +70,8 @@ type Options struct {
 	Seed           uint64        // of every draw
 	AllowDistorted bool          // go on when a judged invariant is broken
 	Threads        int           // 0 = GOMAXPROCS; the output never depends on it
+
+	above int64 // new block ids lie above it, where there is room
 }
 
 // Validate reports every fault of the options that shows without a trace.
@@ -167,6 +169,7 @@ func rescale(ctx context.Context, t *trace.Trace, o Options) (*Result, error) {
 		return nil, err
 	}
 	f := factsOf(t, t.Sessions().Of)
+	f.top = max(f.top, o.above)
 	m := newMeasure(o.mode())
 	for i := range t.Rows {
 		m.before.add(&t.Rows[i], int64(i), 0)

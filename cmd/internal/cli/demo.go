@@ -247,9 +247,15 @@ func (d *demo) failed(args []string, code int) error {
 type stepError struct {
 	step string
 	code int
+	text string // of the step's own error, where it was not printed
 }
 
-func (e *stepError) Error() string { return fmt.Sprintf("step %s ended with exit %d", e.step, e.code) }
+func (e *stepError) Error() string {
+	if e.text != "" {
+		return e.text
+	}
+	return fmt.Sprintf("step %s ended with exit %d", e.step, e.code)
+}
 
 // startSim starts `tailgate sim` as a process of its own and returns its address.
 func (d *demo) startSim() (url string, stop func(), err error) {

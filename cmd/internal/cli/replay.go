@@ -151,7 +151,11 @@ func (a *app) replay(cmd *cobra.Command, path string, f *replayFlags) error {
 	if err := f.validate(cmd, a); err != nil {
 		return err
 	}
-	p, err := f.make(ctx, a, path)
+	until, count := f.duration, f.count
+	if len(f.concurrency) > 0 || f.turns == replay.TurnsThink { // the stamps of the plan are not those of the sends
+		until, count = 0, 0
+	}
+	p, err := f.make(ctx, a, path, until, count)
 	if err != nil {
 		return err
 	}

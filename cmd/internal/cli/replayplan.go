@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -66,7 +67,8 @@ func (p *planned) stamps() []time.Duration {
 
 // make reads, cuts and scales the trace, row by row where nothing of it must be seen as a whole, so that the rows are in
 // memory once, packed.
-func (f *planFlags) make(ctx context.Context, a *app, path string) (*planned, error) {
+// A run that is asked for its first minutes (until) or requests (count) has no rows behind them; 0 = all.
+func (f *planFlags) make(ctx context.Context, a *app, path string, until time.Duration, count int64) (*planned, error) {
 	s, err := a.scan(ctx, path, f.tf.options())
 	if err != nil {
 		return nil, err
@@ -88,8 +90,12 @@ func (f *planFlags) make(ctx context.Context, a *app, path string) (*planned, er
 		}
 		t, length, p.notes = part.Stream(), l, part.Notes
 	}
-	packed := &replay.Packed{}
+	packed, behind := &replay.Packed{}, 0
 	add := func(row *schemas.TraceRow) error {
+		if until > 0 && row.ScheduledUs >= until.Microseconds() || count > 0 && int64(packed.Len()) == count {
+			behind++
+			return nil
+		}
 		packed.Add(row)
 		return nil
 	}
@@ -110,6 +116,10 @@ func (f *planFlags) make(ctx context.Context, a *app, path string) (*planned, er
 	if f.shape.mode == synth.ModeWarp { // the window is as much shorter as its rows come sooner
 		lead, length = time.Duration(float64(lead)/p.scale), time.Duration(float64(length)/p.scale)
 	}
+	if behind > 0 {
+		length = until // 0 where the count ends it: its last row's stamp
+		p.notes = append(p.notes, fmt.Sprintf("the run ends after %d rows: %d more of the plan lie behind --duration or --count", packed.Len(), behind))
+	}
 	p.plan = &replay.Plan{Packed: packed, BlockSize: t.Meta.BlockSize, Warmup: max(lead, f.warmup), Cooldown: f.cooldown,
 		Bursts: f.rate.spans(), Length: length}
 	return p, nil
@@ -120,6 +130,9 @@ func (f *planFlags) rescale(ctx context.Context, t *trace.Stream, p *planned, ad
 	if err != nil {
 		return err
 	}
+	if len(f.shape.only) > 0 {
+		return f.rescaleClasses(ctx, t, p, o, add)
+	}
 	res, err := synth.RescaleStream(ctx, t, o)
 	if err != nil {
 		return err
@@ -129,4 +142,19 @@ func (f *planFlags) rescale(ctx context.Context, t *trace.Stream, p *planned, ad
 	p.invariants, p.scale = res.Invariants(), res.Scale
 	p.notes = append(p.notes, f.shape.rateNote(res.Scale, res.Notes)...)
 	return err
+}
+
+// rescaleClasses is rescale for some classes, with the trace in memory.
+func (f *planFlags) rescaleClasses(ctx context.Context, t *trace.Stream, p *planned, o synth.Options, add func(*schemas.TraceRow) error) error {
+	whole, err := t.Load(ctx)
+	if err != nil {
+		return err
+	}
+	res, err := synth.RescaleClasses(ctx, whole, f.shape.only, o)
+	if err != nil {
+		return err
+	}
+	p.invariants, p.scale = res.Invariants, res.Scale
+	p.notes = append(p.notes, f.shape.rateNote(res.Scale, res.Notes)...)
+	return res.Trace.Stream().Each(ctx, add)
 }

@@ -102,7 +102,7 @@ const (
 
 // streams tells whether the trace is rescaled without being in memory. The output is the same.
 func (f *rescaleFlags) streams(path string) bool {
-	if f.cuts() || f.mode == synth.ModeModel || path == "-" {
+	if f.cuts() || len(f.only) > 0 || f.mode == synth.ModeModel || path == "-" {
 		return false
 	}
 	st, err := os.Stat(path)

@@ -115,6 +115,7 @@ type scaleFlags struct {
 	mode           string
 	jitter         time.Duration
 	allowDistorted bool
+	only           []string // classes that are scaled; nil = all
 	scaleGiven     func() bool
 }
 
@@ -136,6 +137,7 @@ model        draws new requests from a profile of the trace. Keeps the fitted la
 `)
 	fl.DurationVar(&f.jitter, "jitter", 0, "how far copies of a session are shifted in mode session (default 5s)")
 	fl.BoolVar(&f.allowDistorted, "allow-distorted", false, "go on when an invariant of the rescale is broken")
+	fl.StringSliceVar(&f.only, "scale-classes", nil, "scale only these workload classes; the others stay as they are")
 	f.scaleGiven = func() bool { return cmd.Flags().Changed("scale") }
 }
 
@@ -168,7 +170,12 @@ func (f *scaleFlags) rescaleTrace(ctx context.Context, t *trace.Trace, seed uint
 	if err != nil {
 		return nil, err
 	}
-	res, err := synth.Rescale(ctx, t, o)
+	var res *synth.Result
+	if len(f.only) > 0 {
+		res, err = synth.RescaleClasses(ctx, t, f.only, o)
+	} else {
+		res, err = synth.Rescale(ctx, t, o)
+	}
 	if res != nil {
 		res.Notes = f.rateNote(res.Scale, res.Notes)
 	}

@@ -8,3 +8,9 @@ var mappingSchema string
 // MappingSchema is the JSON Schema (draft 2020-12) of the mapping files of `tailgate ingest --format
 // mapped:FILE`.
 func MappingSchema() string { return mappingSchema }
+
+//go:embed capacity.schema.json
+var capacitySchema string
+
+// CapacitySchema is the JSON Schema of the plan files of `tailgate capacity`.
+func CapacitySchema() string { return capacitySchema }

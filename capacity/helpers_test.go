@@ -1,0 +1,145 @@
+package capacity_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"tailgate/analyze"
+	"tailgate/capacity"
+	"tailgate/internal/rng"
+	"tailgate/replay"
+	"tailgate/schemas"
+	"tailgate/sim"
+	"tailgate/synth"
+)
+
+// simRunner makes runs in virtual time on a cluster of the study.
+type simRunner struct {
+	sc     scenario
+	mu     sync.Mutex
+	made   []string
+	failAt int                                        // the run, from 1, that cannot be made; 0 = none
+	spoil  func(l capacity.Load, s *schemas.RunFacts) // changes what the manifest says
+}
+
+func (r *simRunner) Run(ctx context.Context, l capacity.Load, dir string) error {
+	r.mu.Lock()
+	r.made = append(r.made, l.Name)
+	n := len(r.made)
+	r.mu.Unlock()
+	if n == r.failAt {
+		return errors.New("the target is down")
+	}
+	config, err := sim.ParseSpec(fmt.Sprintf("%s,seed=%d", r.sc.spec, rng.New(l.Seed, l.Name).Uint32()))
+	if err != nil {
+		return err
+	}
+	cluster, err := sim.NewCluster(config)
+	if err != nil {
+		return err
+	}
+	plan := &replay.Plan{RunID: "sim-000000000000", Warmup: l.Warmup, Length: l.Warmup + l.Length}
+	o := replay.Options{Concurrency: l.Concurrency, Duration: plan.Length}
+	arrivals := synth.ArrivalOptions{Kind: synth.Poisson, Rate: max(l.Rate, 10), Duration: plan.Length, Seed: l.Seed}
+	if l.Rate > 0 {
+		arrivals.Rate = l.Rate
+	}
+	at, err := synth.Arrivals(arrivals)
+	if err != nil {
+		return err
+	}
+	for i, when := range at {
+		class := []string{"chat", "batch"}[i%2]
+		out := int32(2)
+		plan.Rows = append(plan.Rows, schemas.TraceRow{Row: int64(i), ScheduledUs: when.Microseconds(), InputTokens: int32(1 + i%7), OutputTokens: &out, Class: &class})
+	}
+	return r.record(ctx, l, plan, o, cluster, dir)
+}
+
+func (r *simRunner) record(ctx context.Context, l capacity.Load, plan *replay.Plan, o replay.Options, cluster *sim.Cluster, dir string) error {
+	rec, err := replay.NewRecorder(dir, plan.RunID, schemas.Footer{Schema: schemas.TableResults})
+	if err != nil {
+		return err
+	}
+	summary, err := replay.RunVirtual(ctx, plan, o, cluster, rec)
+	if err != nil {
+		return err
+	}
+	files, err := rec.Finish()
+	if err != nil {
+		return err
+	}
+	if r.spoil != nil {
+		r.spoil(l, &summary.RunFacts)
+	}
+	m := &schemas.Manifest{Kind: "run", RunID: plan.RunID, Clock: "virtual", Target: map[string]any{"simulated": r.sc.spec}, Files: files, Run: &summary.RunFacts}
+	return m.Write(dir)
+}
+
+// fixedSeeds is the scenario of the tests that compare runs.
+var fixedSeeds = scenarios[0]
+
+// hour is the traffic of a plan: an hour at one request a second, of two classes.
+func hour() *capacity.Traffic {
+	return capacity.NewTraffic(func(yield func(*schemas.TraceRow) bool) {
+		for i := range 3600 {
+			class := []string{"chat", "batch"}[i%2]
+			if !yield(&schemas.TraceRow{Row: int64(i), ScheduledUs: int64(i) * 1e6, Class: &class}) {
+				return
+			}
+		}
+	})
+}
+
+const studyGate = `
+capacity_gate:
+  success_rate: ">= 0.99"
+  ttft_p95: "<= 2s"
+`
+
+// quickPlan is a plan with short runs on the cluster of the first scenario.
+func quickPlan(t *testing.T) *capacity.Plan {
+	t.Helper()
+	p, err := capacity.ParsePlan("plan.yaml", []byte(`
+target: "sim:"
+trace: t.jsonl
+gate: gate.yaml
+cells: [mix/poisson]
+ladder: {concurrency: [16, 32, 64], step: 5m}
+search: {probe: 8m, min_probes: 4, error: 10%, confirm: 10m}
+soak: {length: 10m, bursts: [{at: 4m, for: 1m, x: 2}]}
+n_minus_1: {target: "sim:", rate: 2, length: 10m}
+`), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func open(t *testing.T, dir string, p *capacity.Plan, r capacity.Runner, digest string) (*capacity.Test, error) {
+	t.Helper()
+	gate, err := analyze.ParseGate("gate.yaml", []byte(studyGate), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return capacity.New(capacity.Options{Plan: p, Gate: gate, Traffic: hour(), Runner: r, Dir: dir, Digest: digest})
+}
+
+func mustOpen(t *testing.T, dir string, p *capacity.Plan, r capacity.Runner) *capacity.Test {
+	t.Helper()
+	test, err := open(t, dir, p, r, "digest")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return test
+}
+
+func unique(names []string) []string {
+	out := slices.Clone(names)
+	slices.Sort(out)
+	return slices.Compact(out)
+}

@@ -1,0 +1,63 @@
+package capacity
+
+import (
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"tailgate/internal/yamldoc"
+)
+
+// number reads a finite number of least or more; 30/s is 30.
+func (r planReader) number(n yamldoc.Node, least float64) float64 {
+	text, ok := r.Text(n)
+	if !ok {
+		return 0
+	}
+	x, err := strconv.ParseFloat(strings.TrimSuffix(text, "/s"), 64)
+	if err != nil || math.IsInf(x, 0) || !(x >= least) {
+		r.Faultf(n, "%q is not a number of %g or more", text, least)
+		return 0
+	}
+	return x
+}
+
+// share reads 80% or .8, in (0, 1].
+func (r planReader) share(n yamldoc.Node) float64 {
+	text, ok := r.Text(n)
+	if !ok {
+		return 0
+	}
+	bare, hundredths := strings.CutSuffix(text, "%")
+	x, err := strconv.ParseFloat(strings.TrimSpace(bare), 64)
+	if hundredths {
+		x /= 100
+	}
+	if err != nil || !(x > 0 && x <= 1) {
+		r.Faultf(n, "%q is not a share such as 80%%", text)
+		return 0
+	}
+	return x
+}
+
+func (r planReader) time(n yamldoc.Node) time.Duration {
+	text, ok := r.Text(n)
+	if !ok {
+		return 0
+	}
+	return r.length(n, text)
+}
+
+func (r planReader) length(n yamldoc.Node, text string) time.Duration {
+	text = strings.TrimSpace(text)
+	if text == "0" {
+		return 0
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 {
+		r.Faultf(n, "%q is not a time such as 28m", text)
+		return 0
+	}
+	return d
+}

@@ -1,0 +1,285 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"tailgate/capacity"
+	"tailgate/internal/fault"
+	"tailgate/internal/rng"
+)
+
+// capacityRunner makes the runs of a capacity test by the command lines that a person would type, and notes each of
+// them in commands.txt.
+type capacityRunner struct {
+	app     *app
+	plan    *capacity.Plan
+	folder  string // of the plan file, which its paths are relative to
+	dir     string // of the test
+	traffic *capacity.Traffic
+	profile string // made when first needed
+}
+
+// Run makes one run.
+func (r *capacityRunner) Run(ctx context.Context, l capacity.Load, dir string) error {
+	trace, err := r.trace(ctx, l)
+	if err != nil {
+		return err
+	}
+	if trace != r.path(r.plan.Trace) {
+		defer os.RemoveAll(filepath.Dir(trace))
+	}
+	stop, err := r.hook(ctx, l)
+	if err != nil {
+		return err
+	}
+	err = r.command(ctx, r.replayArgs(l, trace, dir), exitOK, exitGateFailed, exitInvalid, exitInconclusive)
+	return errors.Join(err, stop())
+}
+
+// path is a path of the plan, relative to the plan file.
+func (r *capacityRunner) path(p string) string {
+	if p == "" || filepath.IsAbs(p) {
+		return p
+	}
+	return filepath.Join(r.folder, p)
+}
+
+// replayArgs is the command line of `tailgate replay`.
+func (r *capacityRunner) replayArgs(l capacity.Load, trace, dir string) []string {
+	args := []string{"replay", trace, "--out", dir, "--seed", strconv.FormatUint(l.Seed, 10)}
+	args = append(args, r.targetArgs(l)...)
+	for _, k := range sortedNames(r.plan.Labels) {
+		args = append(args, "--label", k+"="+r.plan.Labels[k])
+	}
+	for _, k := range sortedNames(r.plan.Replay) {
+		args = append(args, "--"+k, r.plan.Replay[k])
+	}
+	real := l.Cell.Pattern == capacity.PatternReal
+	if l.MaxInflight > 0 {
+		args = append(args, "--max-inflight", strconv.Itoa(l.MaxInflight))
+	}
+	switch {
+	case l.Offline: // a slot for every row
+		args = append(args, "--concurrency", strconv.Itoa(max(1, r.traffic.Len())))
+	case l.Concurrency > 0:
+		args = append(args, "--concurrency", strconv.Itoa(l.Concurrency), "--duration", (l.Warmup + l.Length).String(), "--warmup", l.Warmup.String())
+		if l.Cell.Class != capacity.Mix {
+			args = append(args, "--classes", l.Cell.Class)
+		}
+	case real:
+		args = append(args, "--window", fmt.Sprintf("%v..%v", l.From, l.From+l.Length), "--lead-in", min(l.Warmup, l.From).String(),
+			"--scale", strconv.FormatFloat(l.Scale, 'g', -1, 64))
+		if l.Cell.Class != capacity.Mix {
+			if l.Others > 0 {
+				args = append(args, "--scale-classes", l.Cell.Class)
+			} else {
+				args = append(args, "--classes", l.Cell.Class)
+			}
+		}
+	case len(l.Bursts) > 0: // declared, so that recovery is judged: the rows are moved to a rate with bursts
+		args = append(args, "--warmup", l.Warmup.String(), "--request-rate", perSecond(l.Rate+l.Others), "--duration", (l.Warmup + l.Length).String())
+		args = append(args, arrivals(l)...)
+		for _, b := range l.Bursts {
+			args = append(args, "--burst", fmt.Sprintf("at=%v,for=%v,x=%g", l.Warmup+b.At, b.For, b.X))
+		}
+	default:
+		args = append(args, "--warmup", l.Warmup.String())
+	}
+	return args
+}
+
+func perSecond(rate float64) string { return strconv.FormatFloat(rate, 'g', 8, 64) + "/s" }
+
+// arrivals are the flags of a synthetic pattern.
+func arrivals(l capacity.Load) []string {
+	shape := capacity.Burstiness(l.Cell.Pattern)
+	if shape == 1 {
+		return []string{"--arrivals", "poisson"}
+	}
+	return []string{"--arrivals", "gamma", "--burstiness", strconv.FormatFloat(shape, 'g', -1, 64)}
+}
+
+func (r *capacityRunner) targetArgs(l capacity.Load) []string {
+	target, targets := r.plan.Target, r.plan.Targets
+	if l.Cluster == capacity.ClusterMinus1 {
+		target, targets = r.plan.NMinus1.Target, r.plan.NMinus1.Targets
+	}
+	var args []string
+	if targets != "" {
+		args = append(args, "--targets", r.path(targets))
+	} else {
+		args = append(args, "--target", freshSim(target, r.plan.Seed, l.Name))
+	}
+	if l.Lose != "" && !strings.HasPrefix(l.Lose, hookPrefix) {
+		args = append(args, "--fault", fmt.Sprintf("%s@%v", l.Lose, l.Warmup+l.LoseAt))
+	}
+	return args
+}
+
+// freshSim gives a simulated cluster a seed of its own in every run, as no two hours of a real one are alike.
+func freshSim(target string, seed uint64, run string) string {
+	if !strings.HasPrefix(target, "sim:") || strings.Contains(target, "seed=") {
+		return target
+	}
+	sep := ","
+	if target == "sim:" {
+		sep = ""
+	}
+	return fmt.Sprintf("%s%sseed=%d", target, sep, rng.New(seed, run).Uint32())
+}
+
+// trace is what the run replays: the plan's trace, or one that is drawn from its profile for the run.
+func (r *capacityRunner) trace(ctx context.Context, l capacity.Load) (string, error) {
+	if l.Concurrency > 0 || l.Offline || l.Cell.Pattern == capacity.PatternReal {
+		return r.path(r.plan.Trace), nil
+	}
+	profile, err := r.profileDir(ctx)
+	if err != nil {
+		return "", err
+	}
+	folder, err := os.MkdirTemp(r.dir, "trace-")
+	if err != nil {
+		return "", fmt.Errorf("making a folder for a trace: %w", err)
+	}
+	out := filepath.Join(folder, l.Name+".jsonl.zst")
+	length := l.Warmup + l.Length
+	for _, b := range l.Bursts { // the rows that they take more
+		length += time.Duration(b.X * float64(b.For))
+	}
+	args := []string{"synth", profile, "-o", out, "--request-rate", perSecond(l.Rate + l.Others), "--duration", length.String(),
+		"--seed", strconv.FormatUint(l.Seed, 10)}
+	args = append(args, arrivals(l)...)
+	if l.Cell.Class != capacity.Mix {
+		args = append(args, "--class-mix", r.classMix(l))
+	}
+	if l.InputLengths != "" {
+		args = append(args, "--input-lengths", l.InputLengths)
+	}
+	if err := r.command(ctx, args, exitOK); err != nil {
+		return "", errors.Join(err, os.RemoveAll(folder))
+	}
+	return out, nil
+}
+
+// profileDir is the plan's profile, or one made of its trace once.
+func (r *capacityRunner) profileDir(ctx context.Context) (string, error) {
+	if r.plan.Profile != "" {
+		return r.path(r.plan.Profile), nil
+	}
+	dir := filepath.Join(r.dir, "profile")
+	if r.profile == "" {
+		if _, err := os.Stat(filepath.Join(dir, "manifest.json")); err != nil {
+			if err := r.command(ctx, []string{"profile", r.path(r.plan.Trace), "-o", dir}, exitOK); err != nil {
+				return "", err
+			}
+		}
+		r.profile = dir
+	}
+	return r.profile, nil
+}
+
+// command runs one command line in this process; its output goes to the log of the test.
+func (r *capacityRunner) command(ctx context.Context, args []string, good ...int) error {
+	var errs bytes.Buffer
+	log, err := os.OpenFile(filepath.Join(r.dir, "commands.txt"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return fmt.Errorf("opening the log of commands: %w", err)
+	}
+	defer log.Close()
+	if _, err := fmt.Fprintf(log, "tailgate %s\n", strings.Join(args, " ")); err != nil {
+		return fmt.Errorf("writing the log of commands: %w", err)
+	}
+	a := *r.app
+	a.code, a.quiet, a.stderr = 0, true, &errs
+	a.stdout = &bytes.Buffer{}
+	code := a.run(ctx, args)
+	if slices.Contains(good, code) {
+		return nil
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	text, hint, _ := strings.Cut(strings.TrimSpace(errs.String()), "\nhint: ")
+	return fault.Mark(&stepError{step: args[0], code: code, text: text}, kindOf(code), hint)
+}
+
+func kindOf(code int) fault.Kind {
+	switch code {
+	case exitUsage:
+		return fault.Usage
+	case exitData:
+		return fault.Data
+	case exitKey:
+		return fault.Key
+	}
+	return fault.Failure
+}
+
+const hookPrefix = "hook:"
+
+// hookTimeout bounds a user's command.
+const hookTimeout = 5 * time.Minute
+
+// hook starts a user's command that takes a replica away when its time has come; stop waits for it, or calls it off.
+func (r *capacityRunner) hook(ctx context.Context, l capacity.Load) (stop func() error, err error) {
+	text, ok := strings.CutPrefix(l.Lose, hookPrefix)
+	if !ok {
+		return func() error { return nil }, nil
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan error, 1)
+	go func() {
+		select {
+		case <-ctx.Done():
+			done <- errors.New("the run ended before the command's time")
+			return
+		case <-time.After(l.Warmup + l.LoseAt):
+		}
+		ctx, release := context.WithTimeout(ctx, hookTimeout)
+		defer release()
+		out, err := exec.CommandContext(ctx, "/bin/sh", "-c", text).CombinedOutput()
+		if err != nil {
+			err = fmt.Errorf("taking a replica away (%s): %w: %s", text, err, bytes.TrimSpace(out))
+		}
+		done <- err
+	}()
+	return func() error { defer cancel(); return <-done }, nil
+}
+
+// classMix are the rates of the cell's class and of the others, which synth takes as shares.
+func (r *capacityRunner) classMix(l capacity.Load) string {
+	mix := []string{fmt.Sprintf("%s=%g", l.Cell.Class, l.Rate)}
+	if l.Others > 0 {
+		all := 0.0
+		others := map[string]float64{}
+		for _, c := range r.traffic.Classes() {
+			if c != l.Cell.Class {
+				others[c] = r.traffic.Rate(c, 0, r.traffic.Length)
+				all += others[c]
+			}
+		}
+		for _, c := range sortedNames(others) {
+			mix = append(mix, fmt.Sprintf("%s=%g", c, others[c]/all*l.Others))
+		}
+	}
+	return strings.Join(mix, ",")
+}
+
+func sortedNames[V any](m map[string]V) []string {
+	names := make([]string, 0, len(m))
+	for k := range m {
+		names = append(names, k)
+	}
+	slices.Sort(names)
+	return names
+}
