@@ -32,7 +32,11 @@ func mergeSegments(path string, footer map[string]string, segments []segment) (i
 		return 0, err
 	}
 	defer f.Abort()
-	w := parquetio.NewWriter[schemas.Result](f, footer, 0)
+	var rows int64
+	for _, s := range segments {
+		rows += s.rows
+	}
+	w := parquetio.NewWriterFor[schemas.Result](f, footer, rows)
 	m := &merger{closed: slices.Clone(segments)}
 	defer m.close()
 	slices.SortStableFunc(m.closed, func(a, b segment) int { return cmp.Compare(a.first, b.first) })

@@ -58,6 +58,7 @@ type segmentWriter = func(path string, footer map[string]string, rows []schemas.
 type segment struct {
 	path  string
 	first int64 // smallest row
+	rows  int64
 }
 
 // NewRecorder makes dir and starts to record into it. f is the provenance of the files; its schema is set here.
@@ -193,7 +194,7 @@ func (r *Recorder) flush() error {
 	slices.SortStableFunc(rows, byRow)
 	s := segment{
 		path:  filepath.Join(r.dir, fmt.Sprintf("results-%05d.parquet", len(r.segments))),
-		first: rows[0].Row,
+		first: rows[0].Row, rows: int64(len(rows)),
 	}
 	if err := r.writeSegment(s.path, r.footer, rows); err != nil {
 		r.mu.Lock()
