@@ -20,7 +20,7 @@ const (
 	writeBatch = 256
 )
 
-func byRow(a, b schemas.Result) int {
+func byRow(a, b *schemas.Result) int {
 	return cmp.Or(cmp.Compare(a.Row, b.Row), cmp.Compare(a.ScheduledUs, b.ScheduledUs))
 }
 
@@ -137,7 +137,7 @@ func (c *cursor) advance() error {
 type cursorHeap []*cursor
 
 func (h cursorHeap) Len() int           { return len(h) }
-func (h cursorHeap) Less(i, j int) bool { return byRow(*h[i].head(), *h[j].head()) < 0 }
+func (h cursorHeap) Less(i, j int) bool { return byRow(h[i].head(), h[j].head()) < 0 }
 func (h cursorHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
 func (h *cursorHeap) Push(x any)        { *h = append(*h, x.(*cursor)) }
 func (h *cursorHeap) Pop() any {
