@@ -218,6 +218,9 @@ func (a *app) record(ctx context.Context, f *replayFlags, p *planned, o replay.O
 	} else {
 		f.record(&o, f.out, p.plan.RunID, footer)
 	}
+	if !f.virtual {
+		defer saveMemory(&o)()
+	}
 	f.startedAt = now()
 	summary, err := send(ctx, o, rec)
 	line.end()
@@ -225,6 +228,7 @@ func (a *app) record(ctx context.Context, f *replayFlags, p *planned, o replay.O
 	if err != nil {
 		return err
 	}
+	p.plan = &replay.Plan{RunID: p.plan.RunID} // the rows of a large one make room for the merge and the report
 	if f.broken != "" {
 		a.note("stopped: %s", f.broken)
 	}
