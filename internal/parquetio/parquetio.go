@@ -47,8 +47,8 @@ func NewWriter[T any](w io.Writer, footer map[string]string, groupBytes int) *Wr
 // NewWriterFor starts a file of so many rows on w. A column that is not nullable reserves a page when the first row
 // is written; the pages of a small file are small.
 func NewWriterFor[T any](w io.Writer, footer map[string]string, rows int64) *Writer[T] {
-	const smallest, perRow = 64 << 10, 8
-	page := smallest
+	const perRow = 8
+	page := smallPage
 	for page < pageBytes && int64(page) < perRow*rows {
 		page *= 2
 	}
@@ -57,8 +57,12 @@ func NewWriterFor[T any](w io.Writer, footer map[string]string, rows int64) *Wri
 
 // options are those of all our files.
 func options(footer map[string]string, page int) []parquet.WriterOption {
+	codec := &pages
+	if page == smallPage {
+		codec = &smallPages
+	}
 	opts := []parquet.WriterOption{
-		parquet.Compression(&pages),
+		parquet.Compression(codec),
 		parquet.PageBufferSize(page),
 		parquet.CreatedBy("tailgate", "1", ""),
 	}
