@@ -134,6 +134,7 @@ func (r *Recorder) Finish() ([]schemas.FileDigest, error) {
 	if err := r.flush(); err != nil {
 		return nil, err
 	}
+	r.spare = nil // the merge needs the room
 	path := filepath.Join(r.dir, ResultsName)
 	rows, err := mergeSegments(path, r.footer, r.segments)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -181,6 +182,11 @@ func (a *app) replay(cmd *cobra.Command, path string, f *replayFlags) error {
 
 // record runs the plan, writes the manifest and reports.
 func (a *app) record(ctx context.Context, f *replayFlags, p *planned, o replay.Options, send sender) error {
+	var memory thrift
+	if !f.virtual {
+		memory.start()
+		defer memory.end()
+	}
 	footer := streamFooter(p.source, &p.meta, f.tf.seed)
 	footer.Schema = schemas.TableResults
 	rec, err := replay.NewRecorder(f.out, p.plan.RunID, footer)
@@ -208,6 +214,7 @@ func (a *app) record(ctx context.Context, f *replayFlags, p *planned, o replay.O
 		return err
 	}
 	o.OnProgress = func(s replay.Progress) {
+		memory.look(s)
 		line.show(replayProgress(s))
 		if metrics != nil {
 			metrics.show(s)
@@ -218,9 +225,6 @@ func (a *app) record(ctx context.Context, f *replayFlags, p *planned, o replay.O
 	} else {
 		f.record(&o, f.out, p.plan.RunID, footer)
 	}
-	if !f.virtual {
-		defer saveMemory(&o)()
-	}
 	f.startedAt = now()
 	summary, err := send(ctx, o, rec)
 	line.end()
@@ -228,7 +232,8 @@ func (a *app) record(ctx context.Context, f *replayFlags, p *planned, o replay.O
 	if err != nil {
 		return err
 	}
-	p.plan = &replay.Plan{RunID: p.plan.RunID} // the rows of a large one make room for the merge and the report
+	p.plan = &replay.Plan{RunID: p.plan.RunID}
+	debug.FreeOSMemory() // the rows of a large plan make room for the merge and the report
 	if f.broken != "" {
 		a.note("stopped: %s", f.broken)
 	}

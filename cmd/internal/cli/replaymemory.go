@@ -14,18 +14,24 @@ const (
 	manyInFlight   = 1000
 )
 
-// saveMemory gives back what the start-up left behind, and collects garbage sooner until the function that it returns
-// is called: a replay makes a few KB of it a request, so that this costs next to nothing.
-func saveMemory(o *replay.Options) (restore func()) {
-	before := debug.SetGCPercent(gcPercentSmall)
-	debug.FreeOSMemory()
-	show, many := o.OnProgress, false
-	o.OnProgress = func(p replay.Progress) {
-		if !many && p.InFlight > manyInFlight {
-			many = true
-			debug.SetGCPercent(gcPercent)
-		}
-		show(p)
-	}
-	return func() { debug.SetGCPercent(before) }
+// thrift collects garbage sooner while a replay runs: it makes a few KB of it a request, so that this costs next to
+// nothing.
+type thrift struct {
+	before int // percent
+	many   bool
 }
+
+// start gives back what the command left behind so far.
+func (m *thrift) start() {
+	m.before = debug.SetGCPercent(gcPercentSmall)
+	debug.FreeOSMemory()
+}
+
+func (m *thrift) look(p replay.Progress) {
+	if !m.many && p.InFlight > manyInFlight {
+		m.many = true
+		debug.SetGCPercent(gcPercent)
+	}
+}
+
+func (m *thrift) end() { debug.SetGCPercent(m.before) }
