@@ -20,7 +20,7 @@ const (
 	writeBatch = 256
 )
 
-func byRow(a, b schemas.Result) int {
+func byRow(a, b *schemas.Result) int {
 	return cmp.Or(cmp.Compare(a.Row, b.Row), cmp.Compare(a.ScheduledUs, b.ScheduledUs))
 }
 
@@ -32,7 +32,11 @@ func mergeSegments(path string, footer map[string]string, segments []segment) (i
 		return 0, err
 	}
 	defer f.Abort()
-	w := parquetio.NewWriter[schemas.Result](f, footer, 0)
+	var rows int64
+	for _, s := range segments {
+		rows += s.rows
+	}
+	w := parquetio.NewWriterFor[schemas.Result](f, footer, rows)
 	m := &merger{closed: slices.Clone(segments)}
 	defer m.close()
 	slices.SortStableFunc(m.closed, func(a, b segment) int { return cmp.Compare(a.first, b.first) })
@@ -133,7 +137,7 @@ func (c *cursor) advance() error {
 type cursorHeap []*cursor
 
 func (h cursorHeap) Len() int           { return len(h) }
-func (h cursorHeap) Less(i, j int) bool { return byRow(*h[i].head(), *h[j].head()) < 0 }
+func (h cursorHeap) Less(i, j int) bool { return byRow(h[i].head(), h[j].head()) < 0 }
 func (h cursorHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
 func (h *cursorHeap) Push(x any)        { *h = append(*h, x.(*cursor)) }
 func (h *cursorHeap) Pop() any {

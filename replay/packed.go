@@ -32,8 +32,12 @@ type Packed struct {
 	chunks  [][]int64
 }
 
-// chunkBits is the size of a chunk of hash ids: growing copies none of them.
-const chunkBits = 18
+// Hash ids lie in chunks, so that growing copies none of them. Each has twice the room of the one before it, up to
+// 1<<chunkBits.
+const (
+	firstChunk = 1 << 12
+	chunkBits  = 18
+)
 
 // lazy is a column that takes no memory until a value differs from -1.
 type lazy[T int8 | int32 | int64] struct{ v []T }
@@ -97,18 +101,27 @@ func orMinus[T int32 | int64](v *T) T {
 }
 
 func (p *Packed) addIDs(ids []int64) {
-	if ids == nil {
-		p.idN, p.idStart = append(p.idN, -1), append(p.idStart, 0)
+	if len(ids) == 0 { // a full chunk has no place for an empty list
+		p.idN, p.idStart = append(p.idN, none(ids)), append(p.idStart, 0)
 		return
 	}
 	last := len(p.chunks) - 1
 	if last < 0 || cap(p.chunks[last])-len(p.chunks[last]) < len(ids) {
-		p.chunks = append(p.chunks, make([]int64, 0, max(1<<chunkBits, len(ids))))
+		room := min(firstChunk<<min(len(p.chunks), chunkBits), 1<<chunkBits)
+		p.chunks = append(p.chunks, make([]int64, 0, max(room, len(ids))))
 		last++
 	}
 	p.idN = append(p.idN, int32(len(ids)))
 	p.idStart = append(p.idStart, int64(last)<<chunkBits|int64(len(p.chunks[last])))
 	p.chunks[last] = append(p.chunks[last], ids...)
+}
+
+// none is the number of ids in a list without any; -1 for null.
+func none(ids []int64) int32 {
+	if ids == nil {
+		return -1
+	}
+	return 0
 }
 
 // Row makes row i anew. Its hash ids are shared and must not be written.
@@ -128,7 +141,10 @@ func (p *Packed) Row(i int) *schemas.TraceRow {
 		stream := s == 1
 		r.Stream = &stream
 	}
-	if n := int(p.idN[i]); n >= 0 {
+	switch n := int(p.idN[i]); {
+	case n == 0:
+		r.HashIDs = []int64{}
+	case n > 0:
 		at := int(p.idStart[i] & (1<<chunkBits - 1))
 		r.HashIDs = p.chunks[p.idStart[i]>>chunkBits][at : at+n : at+n]
 	}

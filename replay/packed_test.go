@@ -55,6 +55,12 @@ func TestPackedRowsAreTheRows(t *testing.T) {
 				row.HashIDs = make([]int64, 1<<19) // longer than a chunk
 				row.HashIDs[1<<19-1] = 5
 			}
+			if i == 1600 {
+				row.HashIDs = make([]int64, 1<<18) // a chunk, with an empty list behind it
+			}
+			if i == 1601 {
+				row.HashIDs = []int64{}
+			}
 			rows = append(rows, row)
 		}
 		p := pack(&replay.Plan{Rows: rows})

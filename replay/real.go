@@ -294,10 +294,11 @@ func (r *realRun) finishRun() (*Summary, error) {
 	defer r.book.Unlock()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s := r.close()
-	if why := r.self.report(&s.RunFacts); why != "" {
+	r.close()
+	if why := r.self.report(&r.sum.RunFacts); why != "" {
 		r.invalid("%s", why)
 	}
+	s := r.summary()
 	if err := r.rec.Err(); err != nil {
 		return s, fmt.Errorf("replaying: %w", err)
 	}

@@ -58,6 +58,7 @@ type segmentWriter = func(path string, footer map[string]string, rows []schemas.
 type segment struct {
 	path  string
 	first int64 // smallest row
+	rows  int64
 }
 
 // NewRecorder makes dir and starts to record into it. f is the provenance of the files; its schema is set here.
@@ -133,6 +134,7 @@ func (r *Recorder) Finish() ([]schemas.FileDigest, error) {
 	if err := r.flush(); err != nil {
 		return nil, err
 	}
+	r.spare = nil // the merge needs the room
 	path := filepath.Join(r.dir, ResultsName)
 	rows, err := mergeSegments(path, r.footer, r.segments)
 	if err != nil {
@@ -190,10 +192,10 @@ func (r *Recorder) flush() error {
 	if err != nil || len(rows) == 0 {
 		return err
 	}
-	slices.SortStableFunc(rows, byRow)
+	sortRows(rows)
 	s := segment{
 		path:  filepath.Join(r.dir, fmt.Sprintf("results-%05d.parquet", len(r.segments))),
-		first: rows[0].Row,
+		first: rows[0].Row, rows: int64(len(rows)),
 	}
 	if err := r.writeSegment(s.path, r.footer, rows); err != nil {
 		r.mu.Lock()
@@ -207,6 +209,27 @@ func (r *Recorder) flush() error {
 	defer r.mu.Unlock()
 	r.spare = rows[:0]
 	return nil
+}
+
+// sortRows sorts by row. It sorts places and then moves each row once: rows are large.
+func sortRows(rows []schemas.Result) {
+	places := make([]int32, len(rows))
+	for i := range places {
+		places[i] = int32(i)
+	}
+	slices.SortStableFunc(places, func(a, b int32) int { return byRow(&rows[a], &rows[b]) })
+	for i := range places {
+		if int(places[i]) == i {
+			continue
+		}
+		first, at := rows[i], i
+		for int(places[at]) != i { // a cycle of moves
+			from := int(places[at])
+			rows[at], places[at] = rows[from], int32(at)
+			at = from
+		}
+		rows[at], places[at] = first, int32(at)
+	}
 }
 
 // relieve writes what is pending when it has become much more than a segment: a run in virtual time makes results

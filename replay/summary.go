@@ -117,7 +117,7 @@ func (r *run) finish(c *Call, result *schemas.Result) (stop bool) {
 }
 
 // close records what was never sent and completes the summary.
-func (r *run) close() *Summary {
+func (r *run) close() {
 	r.m.unsent(func(s send) {
 		c := r.call(s)
 		c.Outcome.Status = schemas.ResultNotSent
@@ -144,7 +144,12 @@ func (r *run) close() *Summary {
 	if n := s.ErrorKinds[KindDescriptors]; n > 0 {
 		r.invalid("file descriptors ran out for %d requests: raise the limit (ulimit -n)", n)
 	}
-	return s
+}
+
+// summary is a copy, which keeps nothing else of the run in memory.
+func (r *run) summary() *Summary {
+	s := r.sum
+	return &s
 }
 
 // loopLength is the length of a closed loop, which the plan's stamps do not tell: to where its time ended, else to its

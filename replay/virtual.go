@@ -25,7 +25,8 @@ func RunVirtual(ctx context.Context, p *Plan, o Options, eng Engine, rec *Record
 	if lost > 0 {
 		r.endRest(schemas.ResultTruncated, KindOther)
 	}
-	s := r.close()
+	r.close()
+	s := r.summary()
 	switch {
 	case rec.Err() != nil:
 		return s, fmt.Errorf("replaying: %w", rec.Err())

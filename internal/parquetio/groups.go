@@ -74,7 +74,7 @@ const columnAhead = 16
 // follow.
 func NewGroupWriter[T, R any](w io.Writer, footer map[string]string, fills map[string]Fill[R]) (*GroupWriter[T, R], error) {
 	g := &GroupWriter[T, R]{
-		w: parquet.NewGenericWriter[T](w, options(footer)...), free: make(chan *parquet.ConcurrentRowGroupWriter, 2),
+		w: parquet.NewGenericWriter[T](w, options(footer, pageBytes)...), free: make(chan *parquet.ConcurrentRowGroupWriter, 2),
 		ends: make(chan *groupEnd, 1),
 	}
 	for _, path := range g.w.Schema().Columns() {

@@ -41,14 +41,29 @@ func NewWriter[T any](w io.Writer, footer map[string]string, groupBytes int) *Wr
 	if groupBytes == 0 {
 		groupBytes = TableGroup
 	}
-	return &Writer[T]{w: parquet.NewGenericWriter[T](w, options(footer)...), groupBytes: groupBytes}
+	return &Writer[T]{w: parquet.NewGenericWriter[T](w, options(footer, pageBytes)...), groupBytes: groupBytes}
+}
+
+// NewWriterFor starts a file of so many rows on w. A column that is not nullable reserves a page when the first row
+// is written; the pages of a small file are small.
+func NewWriterFor[T any](w io.Writer, footer map[string]string, rows int64) *Writer[T] {
+	const perRow = 8
+	page := smallPage
+	for page < pageBytes && int64(page) < perRow*rows {
+		page *= 2
+	}
+	return &Writer[T]{w: parquet.NewGenericWriter[T](w, options(footer, page)...), groupBytes: TableGroup}
 }
 
 // options are those of all our files.
-func options(footer map[string]string) []parquet.WriterOption {
+func options(footer map[string]string, page int) []parquet.WriterOption {
+	codec := &pages
+	if page == smallPage {
+		codec = &smallPages
+	}
 	opts := []parquet.WriterOption{
-		parquet.Compression(&parquet.Zstd),
-		parquet.PageBufferSize(1 << 20),
+		parquet.Compression(codec),
+		parquet.PageBufferSize(page),
 		parquet.CreatedBy("tailgate", "1", ""),
 	}
 	keys := make([]string, 0, len(footer))
@@ -124,7 +139,7 @@ func WriteFile[T any](path string, footer map[string]string, rows []T) error {
 		return err
 	}
 	defer f.Abort()
-	w := NewWriter[T](f, footer, 0)
+	w := NewWriterFor[T](f, footer, int64(len(rows)))
 	if err := errors.Join(w.Write(rows), w.Close()); err != nil {
 		return fmt.Errorf("writing %s: %w", path, err)
 	}

@@ -2,12 +2,9 @@ package openai
 
 import (
 	"encoding/json"
-	"errors"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"tailgate/replay"
 	"tailgate/schemas"
@@ -261,51 +258,4 @@ func quoteJSON(s string) []byte {
 	// A string always encodes.
 	b, _ := json.Marshal(s)
 	return b
-}
-
-// buffers hold bodies while they are written; a prompt may take megabytes and is not needed afterwards.
-var buffers = sync.Pool{New: func() any { return new([]byte) }}
-
-var errBodyClosed = errors.New("body is closed")
-
-// body is a request body that gives its buffer back once it is closed. net/http may close it while another
-// goroutine still reads.
-type body struct {
-	mu  sync.Mutex
-	buf *[]byte // nil = closed
-	off int
-}
-
-func newBody(fill func([]byte) []byte) *body {
-	buf := buffers.Get().(*[]byte)
-	*buf = fill((*buf)[:0])
-	return &body{buf: buf}
-}
-
-func (b *body) size() int64 { return int64(len(*b.buf)) }
-
-// Read implements io.Reader.
-func (b *body) Read(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.buf == nil {
-		return 0, errBodyClosed
-	}
-	n := copy(p, (*b.buf)[b.off:])
-	b.off += n
-	if b.off == len(*b.buf) {
-		return n, io.EOF
-	}
-	return n, nil
-}
-
-// Close implements io.Closer.
-func (b *body) Close() error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.buf != nil {
-		buffers.Put(b.buf)
-		b.buf = nil
-	}
-	return nil
 }

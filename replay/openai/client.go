@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"log/slog"
-	"maps"
 	"mime"
 	"net"
 	"net/http"
@@ -122,7 +121,7 @@ func (c *Client) exchange(ctx context.Context, t *target, call *replay.Call) {
 		ctx, cancel = context.WithCancel(ctx)
 	}
 	defer cancel()
-	req := c.request(t, call).WithContext(ctx)
+	req := c.request(ctx, t, call)
 	rt := c.http
 	if t.base.Scheme == "https" && !c.opts.HTTP1 {
 		lane := c.lanes.take()
@@ -182,33 +181,6 @@ func mediaType(h http.Header) string {
 func isEncoded(h http.Header) bool {
 	v := h.Get("Content-Encoding")
 	return v != "" && !strings.EqualFold(v, "identity")
-}
-
-// request builds the request; its body is built here, once, before the clock of the request starts.
-func (c *Client) request(t *target, call *replay.Call) *http.Request {
-	build := func() *body { return newBody(func(b []byte) []byte { return c.writer.append(b, call) }) }
-	b := build()
-	header := c.header
-	if c.opts.RunID != "" || len(c.perRow) > 0 {
-		header = maps.Clone(header)
-		for _, h := range c.perRow {
-			header[h.Name] = []string{c.writer.expand(h.Value, call)}
-		}
-		if _, own := header["X-Request-Id"]; c.opts.RunID != "" && !own {
-			header["X-Request-Id"] = []string{c.opts.RunID + "-" + strconv.FormatInt(call.Row.Row, 10)}
-		}
-	}
-	req := &http.Request{
-		Method: http.MethodPost, URL: t.send, Host: t.send.Host, Header: header,
-		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Body: b, ContentLength: b.size(),
-	}
-	if t.base.Scheme == "http" || c.opts.HTTP1 || t.proto.Load() == 1 {
-		// net/http needs this when an idle connection turns out to be closed before a byte was written. It is
-		// no retry: the target has seen nothing. Over HTTP/2 it would retry what a GOAWAY refused, after a pause.
-		req.GetBody = func() (io.ReadCloser, error) { return build(), nil }
-	}
-	return req
 }
 
 // packet is a read buffer. Its size bounds what one read takes, not a line: what the kernel had is in the

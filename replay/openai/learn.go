@@ -3,7 +3,6 @@ package openai
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -29,8 +28,6 @@ const (
 const (
 	learnInput  = 32
 	learnOutput = 2
-	// saltInput is enough for some whole blocks of any engine's cache.
-	saltInput = 1024
 )
 
 // learnAll tries the fields on every target whose engine is known, and keeps those that all of them take.
@@ -121,40 +118,59 @@ type tried struct {
 	saidUsage bool
 }
 
+// run asks for two answers in turn, where nothing is refused: the fields are tried beside the first request of
+// the salt, and then its two others at the same time.
 func (l *learner) run(ctx context.Context) error {
 	l.writer.fields = l.about.engine.takes[l.writer.api] & l.client.opts.wanted() &^ fieldSalt
 	asked := l.writer.fields
-	for {
-		t, err := l.try(ctx, rowLearn, learnInput)
-		if err != nil {
+	salt := l.newSalts()
+	var t *tried
+	g, gctx := errgroup.WithContext(ctx)
+	g.Go(func() (err error) {
+		t, err = l.try(gctx, l.writer, rowLearn, learnInput)
+		return err
+	})
+	g.Go(func() error { return salt.warm(gctx) })
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	for t.status != http.StatusOK {
+		if narrowed, err := l.narrow(t); err != nil || !narrowed {
 			return err
 		}
-		if t.status == http.StatusOK && t.out.Status != schemas.ResultOK {
-			l.note("the target answers a small request of the run's kind without success: " + t.out.ErrorKind)
-			return nil
-		}
-		if t.status == http.StatusOK {
-			l.conclude(asked, t)
-			break
-		}
-		refused := l.writer.fields & namedIn(t.message)
-		if refused == 0 && (t.status == http.StatusBadRequest || t.status == http.StatusUnprocessableEntity) {
-			refused = l.writer.fields & (fieldPerEvent | fieldTokenIDs) // what is only nice to have
-		}
-		if t.status == http.StatusNotFound || t.status == http.StatusMethodNotAllowed {
-			return fault.Mark(fmt.Errorf("asking %s: it has no /%s for this model (HTTP %d)", l.about.target.name, l.client.opts.route(), t.status),
-				fault.Failure, "see --api, --path and --model")
-		}
-		if refused == 0 {
-			l.note(fmt.Sprintf("the target refuses requests of the run's kind: HTTP %d", t.status))
-			return nil
-		}
-		l.writer.fields &^= refused
-		for _, name := range refused.names() {
-			l.report[name] = "refused"
+		salt = l.newSalts() // it was refused for the same fields
+		var err error
+		if t, err = l.try(ctx, l.writer, rowLearn, learnInput); err != nil {
+			return err
 		}
 	}
-	return l.trySalt(ctx)
+	if t.out.Status != schemas.ResultOK {
+		l.note("the target answers a small request of the run's kind without success: " + t.out.ErrorKind)
+		return nil
+	}
+	l.conclude(asked, t)
+	return salt.conclude(ctx)
+}
+
+// narrow drops the fields for which a request was refused; false = there is none.
+func (l *learner) narrow(t *tried) (bool, error) {
+	refused := l.writer.fields & namedIn(t.message)
+	if refused == 0 && (t.status == http.StatusBadRequest || t.status == http.StatusUnprocessableEntity) {
+		refused = l.writer.fields & (fieldPerEvent | fieldTokenIDs) // what is only nice to have
+	}
+	if t.status == http.StatusNotFound || t.status == http.StatusMethodNotAllowed {
+		return false, fault.Mark(fmt.Errorf("asking %s: it has no /%s for this model (HTTP %d)", l.about.target.name, l.client.opts.route(), t.status),
+			fault.Failure, "see --api, --path and --model")
+	}
+	if refused == 0 {
+		l.note(fmt.Sprintf("the target refuses requests of the run's kind: HTTP %d", t.status))
+		return false, nil
+	}
+	l.writer.fields &^= refused
+	for _, name := range refused.names() {
+		l.report[name] = "refused"
+	}
+	return true, nil
 }
 
 func (l *learner) note(text string) { l.notes = append(l.notes, text) }
@@ -207,55 +223,15 @@ func (l *learner) forced(t *tried) bool {
 	return json.Unmarshal(append(list, ']'), &want) == nil && slices.Equal(t.answer.TokenIDs, want)
 }
 
-// trySalt finds out whether cache_salt parts the blocks of one run from those of another, by the cached tokens
-// that usage tells: a repeat must hit, and a repeat with another salt must not. Where that cannot be seen the
-// salt stays in the prompts, which always works.
-func (l *learner) trySalt(ctx context.Context) error {
-	takes := l.about.engine.takes[l.writer.api]&fieldSalt != 0
-	if !takes || l.client.opts.wanted()&fieldSalt == 0 {
-		return nil
-	}
-	size := int32(saltInput)
-	if l.about.length > 0 {
-		size = min(size, int32(l.about.length/2))
-	}
-	before := l.writer.fields
-	l.writer.fields |= fieldSalt
-	defer func() { l.writer.fields = before }()
-	one, other := "tailgate-"+rand.Text(), "tailgate-"+rand.Text()
-	var cached []int32
-	for _, salt := range []string{one, one, other} {
-		l.writer.salt = salt
-		t, err := l.try(ctx, rowSalt, size)
-		if err != nil {
-			return err
-		}
-		if t.status != http.StatusOK {
-			l.report["cache_salt"] = "refused"
-			return nil
-		}
-		cached = append(cached, t.out.Usage.Cached)
-	}
-	switch {
-	case cached[1] <= 0:
-		l.report["cache_salt"] = "unknown" // no cache, or it is not told
-	case cached[2] > 0:
-		l.report["cache_salt"] = "ignored"
-	default:
-		l.report["cache_salt"], l.saltWorks = "used", true
-	}
-	return nil
-}
-
 func (l *learner) row(number int64, input int32) *schemas.TraceRow {
 	out := int32(learnOutput)
 	return &schemas.TraceRow{Row: number, InputTokens: input, OutputTokens: &out}
 }
 
 // try sends one small request and reads the whole answer.
-func (l *learner) try(ctx context.Context, number int64, input int32) (*tried, error) {
+func (l *learner) try(ctx context.Context, w writer, number int64, input int32) (*tried, error) {
 	call := &replay.Call{Row: l.row(number, input), Zero: time.Now(), Outcome: replay.NewOutcome()}
-	body := l.writer.append(nil, call)
+	body := w.append(nil, call)
 	r, err := l.client.ask(ctx, l.about.target, http.MethodPost, l.client.opts.route(), body)
 	if err != nil {
 		return nil, err
@@ -264,12 +240,12 @@ func (l *learner) try(ctx context.Context, number int64, input int32) (*tried, e
 	if r.status != http.StatusOK {
 		return t, nil
 	}
-	keep := &collector{api: l.writer.api}
+	keep := &collector{api: w.api}
 	call.Outcome = replay.NewOutcome()
 	if r.media != "text/event-stream" && !bytes.HasPrefix(r.body, []byte("data:")) {
-		finishWhole(&call.Outcome, l.writer.api, keep, r.body, 0)
+		finishWhole(&call.Outcome, w.api, keep, r.body, 0)
 	} else {
-		s := newStream(&call.Outcome, l.writer.api, keep)
+		s := newStream(&call.Outcome, w.api, keep)
 		s.feed(r.body, 0)
 		s.finish("")
 		t.perEvent = s.counting == perEvent

@@ -11,8 +11,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"tailgate/internal/fault"
+	"tailgate/internal/pipenet"
 	"tailgate/replay"
 	"tailgate/replay/openai"
 )
@@ -23,6 +26,7 @@ type fakeEngine struct {
 	refuses []string // fields that are answered with 400
 	honours []string // fields that have an effect
 	cache   bool     // cached tokens are told
+	takes   time.Duration
 
 	mu     sync.Mutex
 	bodies []map[string]any
@@ -45,6 +49,7 @@ func (e *fakeEngine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "no JSON", http.StatusBadRequest)
 		return
 	}
+	time.Sleep(e.takes)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.bodies = append(e.bodies, body)
@@ -191,6 +196,46 @@ func TestSaltIsInThePromptsWhereTheEngineHasNone(t *testing.T) {
 	}
 	if prompts([]string{"include_usage"}, "a") == prompts([]string{"include_usage"}, "b") {
 		t.Error("prompts of two runs are equal and nothing parts them")
+	}
+}
+
+// The start of a run waits for no more answers, one after the other, than depend on each other.
+func TestLearningTakesTwoAnswersInTurn(t *testing.T) {
+	cases := []struct {
+		name    string
+		refuses []string
+		want    int
+	}{
+		{"nothing is refused", nil, 2},
+		{"a field is refused", []string{"continuous_usage_stats"}, 4},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := pipenet.Listen()
+				srv := &http.Server{Handler: &fakeEngine{owner: "vllm", refuses: c.refuses, honours: all, cache: true, takes: time.Second}}
+				var served sync.WaitGroup
+				served.Go(func() { _ = srv.Serve(l) })
+				cl := client(t, openai.Options{
+					Targets: []string{"http://a", "http://b"}, DialContext: l.DialContext, Prompts: &replay.Prompts{BlockSize: 4, Salt: "s"},
+				})
+				began := time.Now()
+				out, err := cl.Probe(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := time.Since(began); got != time.Duration(c.want)*time.Second {
+					t.Errorf("took %v, want %d answers of a second", got, c.want)
+				}
+				report := out["targets"].([]any)[1].(map[string]any)["fields"].(map[string]string)
+				if report["cache_salt"] != "used" {
+					t.Errorf("fields %v", report)
+				}
+				cl.Close()
+				srv.Close()
+				served.Wait()
+			})
+		})
 	}
 }
 

@@ -236,7 +236,7 @@ func (m *measurer) byUsage() (exact bool, err error) {
 		l := &learner{client: m.client, about: m.about, writer: *w}
 		l.writer.fields &= fieldUsage | fieldStore
 		input := learnInput + 7*i
-		t, err := l.try(m.ctx, rowMeasure-int64(i), input)
+		t, err := l.try(m.ctx, l.writer, rowMeasure-int64(i), input)
 		if err != nil {
 			return false, err
 		}

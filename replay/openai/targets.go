@@ -3,6 +3,7 @@ package openai
 import (
 	"fmt"
 	"hash/fnv"
+	"net/http"
 	"net/url"
 	"strings"
 	"sync/atomic"
@@ -19,6 +20,8 @@ type target struct {
 	send *url.URL
 	key  uint64 // of the sticky strategy
 
+	request *http.Request // what all requests to it have in common
+
 	inflight, sent, ok, failed, conns atomic.Int64
 	proto                             atomic.Int32 // major version of HTTP that it answered with; 0 = no answer yet
 }
@@ -30,7 +33,11 @@ func newTarget(name, route string) (*target, error) {
 	}
 	h := fnv.New64a()
 	h.Write([]byte(name))
-	return &target{name: name, base: base, send: base.JoinPath(route), key: h.Sum64()}, nil
+	t := &target{name: name, base: base, send: base.JoinPath(route), key: h.Sum64()}
+	t.request = &http.Request{
+		Method: http.MethodPost, URL: t.send, Host: t.send.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+	}
+	return t, nil
 }
 
 // address is the host and port that connections to the target go to.

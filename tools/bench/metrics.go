@@ -39,6 +39,9 @@ var metricRows = []metricRow{
 	// CPU time. The loop checks nothing and has no engine, which weighs on short answers.
 	{"serving streams of 20 tokens", "sim.BenchmarkServe/tokens=20", "bare_loop", 0.83},
 	{"serving streams of 10 tokens", "sim.BenchmarkServe/tokens=10", "bare_loop", 0.7},
+	// CPU time again, of the client beside a mock: schedule, sessions, parsing and the results' file are in ours only.
+	{"replaying 500 streams/s over HTTP", "replay/openai.BenchmarkReplay/cpu", "bare_loop", 0.7},
+	{"keeping the schedule at 500/s, median lag", "replay/openai.BenchmarkReplay/lag", "time_sleep", 1},
 	{"replaying an hour of Mooncake in virtual time", "cmd/tailgate.BenchmarkSimulated/mooncake", "real_time", 720},
 	{"replaying 80 requests/s in virtual time", "cmd/tailgate.BenchmarkSimulated/steady", "real_time", 209},
 }

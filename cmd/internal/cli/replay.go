@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -185,6 +186,11 @@ func (a *app) replay(cmd *cobra.Command, path string, f *replayFlags) error {
 
 // record runs the plan, writes the manifest and reports.
 func (a *app) record(ctx context.Context, f *replayFlags, p *planned, o replay.Options, send sender) error {
+	var memory thrift
+	if !f.virtual {
+		memory.start()
+		defer memory.end()
+	}
 	footer := streamFooter(p.source, &p.meta, f.tf.seed)
 	footer.Schema = schemas.TableResults
 	rec, err := replay.NewRecorder(f.out, p.plan.RunID, footer)
@@ -212,6 +218,7 @@ func (a *app) record(ctx context.Context, f *replayFlags, p *planned, o replay.O
 		return err
 	}
 	o.OnProgress = func(s replay.Progress) {
+		memory.look(s)
 		line.show(replayProgress(s))
 		if metrics != nil {
 			metrics.show(s)
@@ -229,6 +236,8 @@ func (a *app) record(ctx context.Context, f *replayFlags, p *planned, o replay.O
 	if err != nil {
 		return err
 	}
+	p.plan = &replay.Plan{RunID: p.plan.RunID}
+	debug.FreeOSMemory() // the rows of a large plan make room for the merge and the report
 	if f.broken != "" {
 		a.note("stopped: %s", f.broken)
 	}
