@@ -125,7 +125,11 @@ func (p *LakePart) arrange(compare func(a, b int32) int) {
 	slices.SortStableFunc(order, compare)
 	p.at, p.in, p.out, p.flags, p.group = pick(p.at, order), pick(p.in, order), pick(p.out, order), pick(p.flags, order), pick(p.group, order)
 	p.session, p.turn, p.resolutionUs = pick(p.session, order), pick(p.turn, order), pick(p.resolutionUs, order)
-	p.leaf, p.depth, p.private = pick(p.leaf, order), pick(p.depth, order), pick(p.private, order)
+	p.leaf, p.depth, p.private, p.root = pick(p.leaf, order), pick(p.depth, order), pick(p.private, order), pick(p.root, order)
+	if p.whole != nil {
+		p.shared = pick(p.shared, order)
+		p.whole.arrange(order)
+	}
 }
 
 func pick[T any](column []T, order []int32) []T {

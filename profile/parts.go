@@ -37,7 +37,7 @@ func (in *input) parts(ctx context.Context, key schemas.ProfileKey, o Options) (
 		}
 		tasks = append(tasks,
 			func(p *Profile, s *scratch) { in.useTables(p, g, own, s) },
-			func(p *Profile, s *scratch) { p.HitCurve = in.hitCurve(g, own, in.tree.different(), s) },
+			func(p *Profile, s *scratch) { p.HitCurve = in.hitCurve(g, own, in.tree.different()<<in.skip, s) },
 			func(p *Profile, _ *scratch) { in.timeTables(p, g, own) },
 			func(p *Profile, s *scratch) { in.lengthTables(p, g, own, s) },
 			func(p *Profile, _ *scratch) { in.sessionTables(p, g, own) },
@@ -98,6 +98,6 @@ func (in *input) sessionTables(p *Profile, g group, key schemas.ProfileKey) {
 // useTables returns the number of different blocks.
 func (in *input) useTables(p *Profile, g group, key schemas.ProfileKey, s *scratch) int {
 	use := in.use(g, s)
-	p.Roots, p.Popularity, p.Reuse = use.roots(key), use.popularity(key), use.reuse(key)
+	p.Roots, p.Popularity, p.Reuse = use.rootTable(key), use.popularity(key), use.reuse(key)
 	return use.different()
 }

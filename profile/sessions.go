@@ -30,6 +30,7 @@ func (c *columns) tie() sessions {
 	n := c.len()
 	of := make([]int32, n)
 	isParent := c.parentsOfLoose()
+	_, leaf := c.prompts()
 	byNode := c.sessionNodes(isParent)
 	named := unseen(int(c.named.n))
 	nodes := unseen(len(byNode))
@@ -48,10 +49,10 @@ func (c *columns) tie() sessions {
 			of[i] = open(&named[c.session[i]])
 		case c.parent != nil && c.parent[i] != none:
 			of[i] = of[c.parent[i]]
-		case isParent.has(i) || byNode == nil || byNode[c.leaf[i]] == 0:
+		case isParent.has(i) || byNode == nil || byNode[leaf[i]] == 0:
 			of[i] = open(&alone)
 		default:
-			of[i] = open(&nodes[byNode[c.leaf[i]]])
+			of[i] = open(&nodes[byNode[leaf[i]]])
 		}
 	}
 	return gather(of, int(count))
@@ -90,29 +91,30 @@ func (c *columns) parentsOfLoose() bitset {
 
 // loose tells whether nothing but its prompt says to which session a row belongs.
 func (c *columns) loose(i int, isParent bitset) bool {
-	return c.depth[i] > 0 && (c.session == nil || c.session[i] == none) && (c.parent == nil || c.parent[i] == none) && !isParent.has(i)
+	return c.root[i] > 0 && (c.session == nil || c.session[i] == none) && (c.parent == nil || c.parent[i] == none) && !isParent.has(i)
 }
 
 // sessionNodes gives for every node of the tree the node that stands for the session of the loose rows that end
 // there: the first one on the way to it that is no common prefix, 0 where all are. It is nil where no row is loose.
 func (c *columns) sessionNodes(isParent bitset) []uint32 {
+	tree, leaf := c.prompts()
 	var members, next []uint32 // of loose rows: those at or below a node; different blocks that follow it
 	for i := range c.at {
 		if !c.loose(i, isParent) {
 			continue
 		}
 		if members == nil {
-			members, next = make([]uint32, len(c.tree.nodes)), make([]uint32, len(c.tree.nodes))
+			members, next = make([]uint32, len(tree.nodes)), make([]uint32, len(tree.nodes))
 		}
-		members[c.leaf[i]]++
+		members[leaf[i]]++
 		if c.private != nil && c.private[i] > 0 {
-			next[c.leaf[i]]++
+			next[leaf[i]]++
 		}
 	}
 	if members == nil {
 		return nil
 	}
-	nodes := c.tree.nodes
+	nodes := tree.nodes
 	for k := len(nodes) - 1; k > 0; k-- {
 		if members[k] > 0 {
 			members[nodes[k].parent] += members[k]

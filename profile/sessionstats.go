@@ -11,7 +11,8 @@ import (
 // sessionStat sums up the sessions that start in g.
 func (in *input) sessionStat(g group, key schemas.ProfileKey) schemas.ProfileSessionStat {
 	row := schemas.ProfileSessionStat{ProfileKey: key}
-	multi, told, shorter, branches, kept, full, withBlocks := 0, 0, 0, 0, 0, 0, 0
+	multi, told, shorter := 0, 0, 0
+	h := history{in: in}
 	for rows := range in.eachSession(g) {
 		row.Sessions++
 		row.Turns += int64(len(rows))
@@ -26,28 +27,20 @@ func (in *input) sessionStat(g group, key schemas.ProfileKey) schemas.ProfileSes
 					shorter++
 				}
 			}
-			blocks := in.fullBlocks(parent)
-			if !in.is(child, rowPrompt) || blocks == 0 {
-				return
-			}
-			withBlocks++
-			shared := min(in.tree.common(in.leaf[parent], in.depth[parent], in.leaf[child], in.depth[child]), blocks)
-			if shared < blocks {
-				branches++
-			}
-			kept, full = kept+shared, full+blocks
+			h.take(parent, child)
 		})
-	}
-	share := func(n, of int) *float64 {
-		if of == 0 {
-			return nil
-		}
-		return val(float64(n) / float64(of))
 	}
 	row.MultiTurn = share(multi, int(row.Sessions))
 	row.NegativeGrowth = share(shorter, told)
-	row.Branches, row.Carry = share(branches, withBlocks), share(kept, full)
+	h.fill(&row)
 	return row
+}
+
+func share(n, of int) *float64 {
+	if of == 0 {
+		return nil
+	}
+	return val(float64(n) / float64(of))
 }
 
 // eachLaterTurn calls visit for every turn that follows another of its session: its parent where the trace tells

@@ -1,0 +1,212 @@
+package profile
+
+import (
+	"cmp"
+	"iter"
+	"math"
+	"slices"
+
+	"tailgate/schemas"
+)
+
+// rootTable lists the first blocks that most requests begin with.
+func (u *usage) rootTable(key schemas.ProfileKey) []schemas.ProfileRoot {
+	counts := make([]uint32, len(u.in.roots.ids)+1)
+	for i := range u.in.each(u.g) {
+		counts[u.in.root[i]]++
+	}
+	var top []schemas.ProfileRoot
+	least := uint32(2) // what a root must have to be among the top ones
+	place := func(a, b schemas.ProfileRoot) int {
+		return cmp.Or(cmp.Compare(b.Requests, a.Requests), cmp.Compare(a.BlockID, b.BlockID))
+	}
+	for k, n := range counts[1:] {
+		if n < least {
+			continue
+		}
+		top = append(top, schemas.ProfileRoot{ProfileKey: key, BlockID: u.in.roots.ids[k], Requests: int64(n)})
+		if len(top) == 16*maxRoots {
+			slices.SortFunc(top, place)
+			top = top[:maxRoots]
+			least = uint32(top[maxRoots-1].Requests)
+		}
+	}
+	slices.SortFunc(top, place)
+	top = top[:min(len(top), maxRoots)]
+	rank := map[int64]int{}
+	for i := range top {
+		top[i].Rank = int32(i + 1)
+		rank[top[i].BlockID] = i
+	}
+	places := make([]int32, len(counts)) // from 1
+	for k, id := range u.in.roots.ids {
+		if i, ok := rank[id]; ok {
+			places[k+1] = int32(i) + 1
+		}
+	}
+	sessions := make([]float64, len(top)) // whose prompts are kept whole
+	for rows := range u.in.eachSession(u.g) {
+		i := places[u.in.root[rows[0]]] - 1
+		if i < 0 {
+			continue
+		}
+		top[i].Sessions++
+		if u.in.whole != nil && u.in.whole.has.has(int(rows[0])) {
+			sessions[i]++
+		}
+	}
+	if u.in.whole == nil {
+		u.depths(top, rank, places)
+	} else {
+		u.sampledDepths(top, rank, sessions)
+	}
+	return top
+}
+
+// depths tells how many leading blocks at least half of a root's requests have in common.
+func (u *usage) depths(top []schemas.ProfileRoot, rank map[int64]int, places []int32) {
+	type shared struct {
+		root  int
+		depth int32
+	}
+	kept := map[uint32]shared{} // nodes that at least half of their root's requests go through
+	least := int64(math.MaxInt64)
+	for i := range top {
+		least = min(least, top[i].Requests)
+		top[i].DepthError = new(int32)
+	}
+	for node, requests := range u.members() { // a node comes after the one above it
+		if 2*int64(requests) < least {
+			continue
+		}
+		n, s, ok := u.in.tree.nodes[node], shared{}, false
+		if n.parent == 0 {
+			s.root, ok = rank[n.id]
+		} else {
+			s, ok = kept[n.parent]
+		}
+		s.depth++
+		if !ok || 2*int64(requests) < top[s.root].Requests || s.depth > deepest {
+			continue
+		}
+		kept[node] = s
+		top[s.root].DepthBlocks = max(top[s.root].DepthBlocks, s.depth)
+	}
+	if least == 2 { // each block of each of two is one that half of them have
+		for i := range u.in.each(u.g) {
+			if k := places[u.in.root[i]] - 1; k >= 0 && top[k].Requests == 2 {
+				top[k].DepthBlocks = max(top[k].DepthBlocks, min(u.in.blocks(i), deepest))
+			}
+		}
+	}
+}
+
+// members yields every node in order, and how many requests of the group go through it.
+func (u *usage) members() iter.Seq2[uint32, uint32] {
+	return func(yield func(node, requests uint32) bool) {
+		num, counts := u.num, u.uses
+		if u.in.tree.aliases > 0 { // a block may be several nodes: count these
+			num, counts = u.countNodes()
+		}
+		for k, n := range counts {
+			node := uint32(k)
+			if num != nil {
+				node = num.dense[k]
+			}
+			if n > 0 && !yield(node, n) {
+				return
+			}
+		}
+	}
+}
+
+func (u *usage) countNodes() (num *numbering, counts []uint32) {
+	num = &numbering{}
+	num.reset(len(u.in.tree.nodes))
+	var path []uint32
+	for i := range u.in.each(u.g) {
+		path = u.in.tree.path(path, u.in.leaf[i], u.in.depth[i])
+		for _, at := range path {
+			k, isNew := num.of(at)
+			if isNew {
+				counts = append(counts, 0)
+			}
+			counts[k]++
+		}
+	}
+	return num, counts
+}
+
+// sampledDepths is depths from the prompts that are kept whole; of those of sampled sessions each stands for as many as
+// the sample has one of. The error is the distance to the depths at the borders of the interval of the half.
+func (u *usage) sampledDepths(top []schemas.ProfileRoot, rank map[int64]int, sessions []float64) {
+	type shared struct {
+		root  int
+		depth [3]int32 // by limit; 0 = too few go through the node
+	}
+	w := u.in.whole
+	weights, totals := u.in.wholeWeights(u.g), make([]int64, len(top))
+	kept := map[uint32]shared{}
+	var deep [3][]int32
+	limits := make([][3]float64, len(top))
+	for i := range top {
+		off := min(.98/math.Sqrt(max(sessions[i], 1)), .5)
+		limits[i] = [3]float64{.5, .5 + off, .5 - off}
+	}
+	for k := range deep {
+		deep[k] = make([]int32, len(top))
+	}
+	for node, n := range w.tree.nodes {
+		if weights[node] == 0 {
+			continue
+		}
+		s, ok := kept[n.parent]
+		if n.parent == 0 {
+			if s.root, ok = rank[n.id]; ok {
+				totals[s.root], s.depth = weights[node], [3]int32{}
+			}
+		}
+		if !ok {
+			continue
+		}
+		share, through := float64(weights[node])/float64(totals[s.root]), false
+		for k, limit := range limits[s.root] {
+			if share < limit || n.parent != 0 && s.depth[k] == 0 || s.depth[k] == deepest {
+				s.depth[k] = 0
+				continue
+			}
+			s.depth[k]++
+			deep[k][s.root], through = max(deep[k][s.root], s.depth[k]), true
+		}
+		if through {
+			kept[uint32(node)] = s
+		}
+	}
+	for i := range top {
+		top[i].DepthBlocks = max(deep[0][i], 1) // its requests have the root itself
+		if totals[i] > 0 {
+			e := max(deep[2][i]-deep[0][i], deep[0][i]-deep[1][i])
+			top[i].DepthError = &e
+		}
+	}
+}
+
+// wholeWeights tells for each node of the whole prompts how many requests of g go through it.
+func (in *input) wholeWeights(g group) []int64 {
+	w := in.whole
+	out := make([]int64, len(w.tree.nodes))
+	for i := range in.each(g) {
+		if w.has.has(int(i)) {
+			weight := int64(1)
+			if in.sessionOf(int(i)) != none {
+				weight <<= in.skip.prompts()
+			}
+			out[w.leaf[i]] += weight
+		}
+	}
+	for k := len(out) - 1; k > 0; k-- {
+		out[w.tree.nodes[k].parent] += out[k]
+	}
+	out[0] = 0
+	return out
+}
