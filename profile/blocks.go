@@ -24,12 +24,15 @@ type scratch struct {
 	path    []uint32
 	limits  hitLimits
 	salt    uint64 // of the sample
+	columns columns
+	prompts numbering
 }
 
 // usage follows the blocks of a group: how often each is used, and how long it rests between two uses.
 type usage struct {
 	in      *input
 	g       group
+	scratch *scratch
 	num     *numbering // nil for the total, whose blocks have their own numbers
 	uses    []uint32   // requests by block
 	last    []uint32   // request that used it last, from 1
@@ -38,7 +41,7 @@ type usage struct {
 }
 
 func (in *input) use(g group, scratch *scratch) *usage {
-	u := &usage{in: in, g: g}
+	u := &usage{in: in, g: g, scratch: scratch}
 	if nodes := len(in.tree.nodes); g.total {
 		u.uses, u.last = make([]uint32, nodes), make([]uint32, nodes)
 	} else {
@@ -81,7 +84,7 @@ func (u *usage) number(block uint32) uint32 {
 
 // row is the row of the group's n-th request, from 1.
 func (u *usage) row(n uint32) int32 {
-	if u.g.total {
+	if u.g.rows == nil {
 		return int32(n - 1)
 	}
 	return u.g.rows[n-1]

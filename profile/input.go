@@ -20,10 +20,13 @@ type input struct {
 
 	groupBinUs int64 // narrowest bin of the groups' rate
 	groupHours bool  // the groups' joint lengths are told by hour
+
+	outer *input // the trace of which this is a group, see local; of a trace, itself
 }
 
 func newInput(c *columns, meta trace.Meta) *input {
 	in := &input{columns: c, meta: meta, resolution: resolution(c.at, meta)}
+	in.outer = in
 	for _, f := range c.flags {
 		if f&rowFailed != 0 {
 			in.failures++
@@ -74,7 +77,7 @@ func (in *input) lengthUs() int64 {
 // group is the rows of one tenant × class, or all of them.
 type group struct {
 	tenant, class string
-	rows          []int32 // in arrival order; nil for the total
+	rows          []int32 // in arrival order; nil for all of the input
 	sessions      []int32 // those whose first request is in the group; nil for the total
 	total         bool
 }
@@ -146,16 +149,46 @@ func bucketed(buckets, n int, of func(int) uint32) [][]int32 {
 
 // size is the number of rows of g.
 func (in *input) size(g group) int {
-	if g.total {
+	if g.rows == nil {
 		return in.len()
 	}
 	return len(g.rows)
 }
 
+// local makes the rows of g an input of their own, whose columns lie close together in scratch: a group has many passes
+// over them, and in the trace they lie far apart. Sessions stay those of the trace, which is outer.
+func (in *input) local(g group, scratch *scratch) (*input, group) {
+	c, from := &scratch.columns, in.columns
+	rows := g.rows
+	c.at, c.in, c.out, c.flags = gather(c.at, from.at, rows), gather(c.in, from.in, rows), gather(c.out, from.out, rows), gather(c.flags, from.flags, rows)
+	c.leaf, c.depth, c.root = gather(c.leaf, from.leaf, rows), gather(c.depth, from.depth, rows), gather(c.root, from.root, rows)
+	c.shared, c.private, c.session = gather(c.shared, from.shared, rows), gather(c.private, from.private, rows), gather(c.session, from.session, rows)
+	c.tree, c.skip, c.roots, c.labels = from.tree, from.skip, from.roots, from.labels
+	if from.whole != nil {
+		c.whole = from.whole.of(rows)
+	}
+	out := *in
+	out.columns = c
+	g.rows = nil
+	return &out, g
+}
+
+// gather takes the values of some rows, into the memory of to.
+func gather[T any](to, column []T, rows []int32) []T {
+	if column == nil {
+		return nil
+	}
+	to = to[:0]
+	for _, i := range rows {
+		to = append(to, column[i])
+	}
+	return to
+}
+
 // each yields the rows of g in arrival order.
 func (in *input) each(g group) iter.Seq[int32] {
 	return func(yield func(int32) bool) {
-		if g.total {
+		if g.rows == nil {
 			for i := range int32(in.len()) {
 				if !yield(i) {
 					return
@@ -171,7 +204,7 @@ func (in *input) each(g group) iter.Seq[int32] {
 	}
 }
 
-// eachSession yields the sessions of g in order of their first request.
+// eachSession yields the sessions of g in order of their first request; their rows are those of outer.
 func (in *input) eachSession(g group) iter.Seq[[]int32] {
 	return func(yield func([]int32) bool) {
 		if g.total {
@@ -192,7 +225,7 @@ func (in *input) eachSession(g group) iter.Seq[[]int32] {
 
 // stamps returns the arrivals of g in µs, the first one at 0. They are not to be changed.
 func (in *input) stamps(g group) []int64 {
-	if g.total && in.at[0] == 0 {
+	if g.rows == nil && in.at[0] == 0 {
 		return in.at
 	}
 	out := make([]int64, 0, in.size(g))

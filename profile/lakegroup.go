@@ -81,13 +81,13 @@ func (r *groupReader) read(group, first int, skip halvings) error {
 // choose tells which rows the view and the hours have, and counts what is left out.
 func (r *groupReader) choose(group int) error {
 	p := r.part
-	n := r.file.Rows(group)
-	excluded := make([]uint8, n)
 	const probe, otherOp, unwanted = 1, 2, 4
 	var err error
 	if r.at, err = r.file.Int64s(group, "arrived_at", 0, r.at[:0]); err != nil {
 		return err
 	}
+	n := len(r.at)
+	excluded := make([]uint8, n)
 	mark := func(name string, is bool, as uint8) {
 		if err != nil {
 			return

@@ -52,7 +52,7 @@ func ReadLake(ctx context.Context, lake string, o LakeOptions) (*LakePart, error
 		p.meta.Bytes, p.meta.SHA256 = d.Bytes, d.SHA256
 		return err
 	})
-	err = p.read(ctx, file, o.Threads)
+	err = p.read(ctx, file, int(file.Size()), o.Threads) // a row takes more than a byte
 	if err = errors.Join(err, all.Wait()); err != nil {
 		if ctx.Err() != nil {
 			return nil, fmt.Errorf("reading %s: %w", path, ctx.Err())
@@ -62,8 +62,9 @@ func ReadLake(ctx context.Context, lake string, o LakeOptions) (*LakePart, error
 	return p, nil
 }
 
-// read decodes row groups, as many at a time as there are threads, and puts their rows into the columns in order.
-func (p *LakePart) read(ctx context.Context, file *parquetio.Chunks, threads int) error {
+// read decodes row groups, as many at a time as there are threads, and puts their rows into the columns in order. A file
+// that is whole has no more rows than most.
+func (p *LakePart) read(ctx context.Context, file *parquetio.Chunks, most, threads int) error {
 	if threads == 0 {
 		threads = runtime.GOMAXPROCS(0)
 	}
@@ -75,8 +76,12 @@ func (p *LakePart) read(ctx context.Context, file *parquetio.Chunks, threads int
 			first[g] = first[g-1] + file.Rows(g-1)
 		}
 	}
+	rows := first[groups]
+	if rows > math.MaxInt32 {
+		return fmt.Errorf("%d rows, more than %d", rows, math.MaxInt32)
+	}
 	if p.Whole() {
-		p.room(first[groups])
+		p.room(max(min(rows, most), 0))
 	}
 	close(turns[0])
 	var next atomic.Int64

@@ -27,11 +27,12 @@ func (in *input) parts(ctx context.Context, key schemas.ProfileKey, o Options) (
 		own.Tenant, own.Class = g.tenant, g.class
 		if !g.total {
 			tasks = append(tasks, func(p *Profile, s *scratch) {
+				in.sessionTables(p, g, own)
+				in, g := in.local(g, s)
 				different := in.useTables(p, g, own, s)
 				p.HitCurve = in.hitCurve(g, own, different, s)
 				in.timeTables(p, g, own)
 				in.lengthTables(p, g, own, s)
-				in.sessionTables(p, g, own)
 			})
 			continue
 		}

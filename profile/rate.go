@@ -79,7 +79,7 @@ func (in *input) seconds(g group) []rateBin {
 	}
 	k := 0
 	for rows := range in.eachSession(g) { // ordered by their first row, which is in g
-		at := in.at[rows[0]] - in.originUs
+		at := in.outer.at[rows[0]] - in.originUs
 		for out[k].start+width <= at {
 			k++
 		}

@@ -46,12 +46,12 @@ func (u *usage) rootTable(key schemas.ProfileKey) []schemas.ProfileRoot {
 	}
 	sessions := make([]float64, len(top)) // whose prompts are kept whole
 	for rows := range u.in.eachSession(u.g) {
-		i := places[u.in.root[rows[0]]] - 1
+		i := places[u.in.outer.root[rows[0]]] - 1
 		if i < 0 {
 			continue
 		}
 		top[i].Sessions++
-		if u.in.whole != nil && u.in.whole.has.has(int(rows[0])) {
+		if u.in.whole != nil && u.in.outer.whole.has.has(int(rows[0])) {
 			sessions[i]++
 		}
 	}
@@ -144,69 +144,75 @@ func (u *usage) sampledDepths(top []schemas.ProfileRoot, rank map[int64]int, ses
 		root  int
 		depth [3]int32 // by limit; 0 = too few go through the node
 	}
-	w := u.in.whole
-	weights, totals := u.in.wholeWeights(u.g), make([]int64, len(top))
-	kept := map[uint32]shared{}
-	var deep [3][]int32
+	nodes, weights := u.in.wholeWeights(u.g, &u.scratch.prompts)
+	kept, totals := map[uint32]shared{}, make([]int64, len(top))
+	deep := make([][3]int32, len(top))
 	limits := make([][3]float64, len(top))
 	for i := range top {
 		off := min(.98/math.Sqrt(max(sessions[i], 1)), .5)
 		limits[i] = [3]float64{.5, .5 + off, .5 - off}
 	}
-	for k := range deep {
-		deep[k] = make([]int32, len(top))
-	}
-	for node, n := range w.tree.nodes {
-		if weights[node] == 0 {
-			continue
-		}
+	for k, node := range nodes { // a node comes after the one above it
+		n := u.in.whole.tree.nodes[node]
 		s, ok := kept[n.parent]
 		if n.parent == 0 {
 			if s.root, ok = rank[n.id]; ok {
-				totals[s.root], s.depth = weights[node], [3]int32{}
+				totals[s.root] = weights[k]
 			}
 		}
 		if !ok {
 			continue
 		}
-		share, through := float64(weights[node])/float64(totals[s.root]), false
+		share, through := float64(weights[k])/float64(totals[s.root]), false
 		for k, limit := range limits[s.root] {
 			if share < limit || n.parent != 0 && s.depth[k] == 0 || s.depth[k] == deepest {
 				s.depth[k] = 0
 				continue
 			}
 			s.depth[k]++
-			deep[k][s.root], through = max(deep[k][s.root], s.depth[k]), true
+			deep[s.root][k], through = max(deep[s.root][k], s.depth[k]), true
 		}
 		if through {
-			kept[uint32(node)] = s
+			kept[node] = s
 		}
 	}
-	for i := range top {
-		top[i].DepthBlocks = max(deep[0][i], 1) // its requests have the root itself
+	for i, d := range deep {
+		top[i].DepthBlocks = max(d[0], 1) // its requests have the root itself
 		if totals[i] > 0 {
-			e := max(deep[2][i]-deep[0][i], deep[0][i]-deep[1][i])
-			top[i].DepthError = &e
+			top[i].DepthError = new(max(d[2]-d[0], d[0]-d[1]))
 		}
 	}
 }
 
-// wholeWeights tells for each node of the whole prompts how many requests of g go through it.
-func (in *input) wholeWeights(g group) []int64 {
-	w := in.whole
-	out := make([]int64, len(w.tree.nodes))
+// wholeWeights lists the nodes of the whole prompts of g in order, and tells how many requests go through each.
+func (in *input) wholeWeights(g group, num *numbering) (nodes []uint32, weights []int64) {
+	w, own := in.whole, map[uint32]int64{}
 	for i := range in.each(g) {
-		if w.has.has(int(i)) {
-			weight := int64(1)
-			if in.sessionOf(int(i)) != none {
-				weight <<= in.skip.prompts()
-			}
-			out[w.leaf[i]] += weight
+		if !w.has.has(int(i)) {
+			continue
+		}
+		weight := int64(1)
+		if in.sessionOf(int(i)) != none {
+			weight <<= in.skip.prompts()
+		}
+		own[w.leaf[i]] += weight
+	}
+	num.reset(len(w.tree.nodes))
+	for leaf := range own {
+		for n, isNew := leaf, true; n != 0 && isNew; n = w.tree.nodes[n].parent {
+			_, isNew = num.of(n)
 		}
 	}
-	for k := len(out) - 1; k > 0; k-- {
-		out[w.tree.nodes[k].parent] += out[k]
+	nodes = num.dense
+	slices.Sort(nodes)
+	for k, n := range nodes {
+		num.sparse[n] = uint32(k) // the list has a new order
+		weights = append(weights, own[n])
 	}
-	out[0] = 0
-	return out
+	for k := len(nodes) - 1; k >= 0; k-- {
+		if above := w.tree.nodes[nodes[k]].parent; above != 0 {
+			weights[num.sparse[above]] += weights[k]
+		}
+	}
+	return nodes, weights
 }

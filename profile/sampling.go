@@ -3,8 +3,6 @@ package profile
 import (
 	"math"
 	"slices"
-
-	"gonum.org/v1/gonum/stat/distuv"
 )
 
 // maxFollowed is the number of different prefixes of blocks up to which all blocks of a trace are followed, at 24 to 36
@@ -42,14 +40,15 @@ type wholePrompts struct {
 	has  bitset   // rows that are in it
 }
 
-func (w *wholePrompts) arrange(order []int32) {
-	has := newBitset(len(order))
-	for i, from := range order {
+// of takes some rows.
+func (w *wholePrompts) of(rows []int32) *wholePrompts {
+	has := newBitset(len(rows))
+	for i, from := range rows {
 		if w.has.has(int(from)) {
 			has.set(i)
 		}
 	}
-	w.leaf, w.has = pick(w.leaf, order), has
+	return &wholePrompts{tree: w.tree, leaf: pick(w.leaf, rows), has: has}
 }
 
 // thin halves the share of the blocks that are followed until there are few enough.
@@ -223,8 +222,12 @@ func (r *roots) number(id int64) uint32 {
 	return n + 1
 }
 
-// parts is the number of parts of a sample that tell its error, by leaving out each in turn.
-const parts = 16
+// parts is the number of parts of a sample that tell its error, by leaving out each in turn; studentT is the quantile
+// .975 of Student's t with one degree of freedom less.
+const (
+	parts    = 16
+	studentT = 2.131449545559776
+)
 
 // samplePart is the part of a block by its hash.
 func samplePart(h uint64) uint64 { return h % parts }
@@ -239,8 +242,7 @@ func leftOutError(without [parts]float64) float64 {
 	for _, x := range without {
 		sum += (x - mean) * (x - mean)
 	}
-	t := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: parts - 1}.Quantile(.975)
-	return t * math.Sqrt(sum*(parts-1)/parts)
+	return studentT * math.Sqrt(sum*(parts-1)/parts)
 }
 
 // sumError is that of a sum over the blocks whose sampled ones, at so many halvings, sum up to these in each part: the

@@ -55,11 +55,11 @@ func (c *columns) tie() sessions {
 			of[i] = open(&nodes[byNode[leaf[i]]])
 		}
 	}
-	return gather(of, int(count))
+	return gatherSessions(of, int(count))
 }
 
-// gather lists the rows of each session.
-func gather(of []int32, count int) sessions {
+// gatherSessions lists the rows of each session.
+func gatherSessions(of []int32, count int) sessions {
 	s := sessions{start: make([]int32, count+1), rows: make([]int32, len(of))}
 	for _, k := range of {
 		s.start[k+1]++

@@ -41,6 +41,9 @@ func (c *Chunks) Close() error { return c.f.Close() }
 // Footer returns the key-value metadata.
 func (c *Chunks) Footer() map[string]string { return metadata(c.file) }
 
+// Size is that of the file, in bytes.
+func (c *Chunks) Size() int64 { return c.file.Size() }
+
 // Groups counts the row groups.
 func (c *Chunks) Groups() int { return len(c.file.RowGroups()) }
 
