@@ -2,15 +2,16 @@ package profile
 
 import "tailgate/schemas"
 
-// history counts how much of their parents' prompts later turns share. In a sample, a turn tells whether it branches
-// when the last full block of its parent is in the sample, or is one that no other request has; and of the blocks that
-// it shares it tells those that are in it.
+// history counts how much of their parents' prompts later turns share. With a sample, a turn tells whether it branches
+// when the last full block of its parent is in the sample, or is one that no other request has; and of the full blocks
+// of the parent those in the sample tell which it shares.
 type history struct {
-	in                *input
-	turns, blocks     int // later turns whose parent has a full block, and these blocks
-	told, branches    [parts]int
-	certain, branched int // told without a sample
-	kept              [parts]int
+	in              *input
+	turns           int // later turns whose parent has a full block
+	certain, branch int // of these: told without a sample, and those that branch
+	told, branches  [parts]int
+	blocks, private int // full blocks of the parents, and those that no other request has
+	kept, lost      [parts]int
 }
 
 func (h *history) take(parent, child int32) {
@@ -24,7 +25,7 @@ func (h *history) take(parent, child int32) {
 	if in.skip == 0 {
 		h.certain++
 		if shared < blocks {
-			h.branched++
+			h.branch++
 		}
 		h.kept[0] += min(shared, blocks)
 		return
@@ -32,18 +33,22 @@ func (h *history) take(parent, child int32) {
 	end := uint32(blocks)
 	last := in.tree.at(in.leaf[parent], end)
 	node = in.tree.at(node, end)
-	switch {
-	case blocks > int(in.followed(parent)):
+	if alone := blocks - int(in.followed(parent)); alone > 0 {
+		h.private += alone
 		h.certain++
-		h.branched++
-	case last != 0 && in.tree.places[last] == end-1:
+		h.branch++
+	} else if last != 0 && in.tree.places[last] == end-1 {
 		p := in.partAt(last)
 		if h.told[p]++; node != last {
 			h.branches[p]++
 		}
 	}
-	for ; node != 0; node = in.tree.nodes[node].parent {
-		h.kept[in.partAt(node)]++
+	for is := false; last != 0; last = in.tree.nodes[last].parent {
+		if is = is || last == node; is {
+			h.kept[in.partAt(last)]++
+		} else {
+			h.lost[in.partAt(last)]++
+		}
 	}
 }
 
@@ -54,36 +59,58 @@ func (in *input) partAt(node uint32) uint64 {
 
 // fill tells the shares, null where nothing tells them.
 func (h *history) fill(row *schemas.ProfileSessionStat) {
-	kept, told, branches := 0, 0, 0
-	for p := range parts {
-		kept, told, branches = kept+h.kept[p], told+h.told[p], branches+h.branches[p]
+	if h.turns == 0 {
+		return
 	}
-	row.Carry = share(min(kept<<h.in.skip, h.blocks), h.blocks)
+	row.Branches, row.BranchError = h.branching()
+	row.Carry, row.CarryError = h.carry()
+}
+
+// branching is the share of the turns that branch. Those that are certain are known; of the others the sample tells some,
+// and they stand for all.
+func (h *history) branching() (share, off *float64) {
 	of := func(branches, told int) *float64 {
-		switch {
-		case h.turns == h.certain:
-			return share(h.branched, h.turns)
-		case told == 0:
-			return nil
+		if h.turns == h.certain {
+			return val(float64(h.branch) / float64(h.turns))
 		}
-		return val((float64(h.branched) + float64(h.turns-h.certain)*float64(branches)/float64(told)) / float64(h.turns))
+		return val((float64(h.branch) + float64(h.turns-h.certain)*float64(branches)/float64(told)) / float64(h.turns))
 	}
-	if row.Branches = of(branches, told); row.Branches != nil {
-		var without [parts]float64
-		for p := range parts {
-			if x := of(branches-h.branches[p], told-h.told[p]); x != nil {
-				without[p] = *x
-			} else {
-				without[p] = *row.Branches
-			}
+	branches, told := 0, 0
+	for p := range parts {
+		branches, told = branches+h.branches[p], told+h.told[p]
+	}
+	switch share = of(branches, told); {
+	case share == nil:
+		return nil, nil
+	case h.turns == h.certain:
+		return share, new(float64)
+	}
+	var without [parts]float64
+	for p := range parts {
+		without[p] = *share
+		if x := of(branches-h.branches[p], told-h.told[p]); x != nil {
+			without[p] = *x
 		}
-		row.BranchError = val(leftOutError(without))
 	}
-	if row.Carry != nil {
-		var sums [parts]float64
-		for p, n := range h.kept {
-			sums[p] = float64(n) / float64(h.blocks)
-		}
-		row.CarryError = val(h.in.skip.sumError(sums))
+	return share, val(leftOutError(without))
+}
+
+// carry is the share of the parents' full blocks that later turns share. It comes from the rarer of those that are shared
+// and those that are not: blocks that very many requests have, a system prompt's, are all among the others, and whether
+// the sample has them then does not matter.
+func (h *history) carry() (share, off *float64) {
+	kept, lost := 0, 0
+	for p := range parts {
+		kept, lost = kept+h.kept[p], lost+h.lost[p]
 	}
+	rarer, all := &h.kept, float64(h.blocks)
+	x := float64(kept<<h.in.skip) / all
+	if h.in.skip > 0 && kept > lost {
+		rarer, x = &h.lost, 1-float64(h.private+(lost<<h.in.skip))/all
+	}
+	var sums [parts]float64
+	for p, n := range rarer {
+		sums[p] = float64(n) / all
+	}
+	return val(max(0, min(x, 1))), val(h.in.skip.sumError(sums))
 }
