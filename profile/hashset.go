@@ -43,7 +43,7 @@ func (s *hashSet) numbers(hashes []uint64, to []int32) []int32 {
 		n := min(ahead, len(hashes))
 		shift := s.shift()
 		for _, h := range hashes[:n] {
-			s.seen += s.keys[h>>shift]
+			s.seen += s.keys[h>>shift] + uint64(s.values[h>>shift])
 		}
 		for _, h := range hashes[:n] {
 			k := int32(none)

@@ -137,12 +137,19 @@ func (p *LakePart) take(r *groupReader) {
 	p.flags, p.resolutionUs, p.private = append(p.flags, r.flags...), append(p.resolutionUs, r.steps...), append(p.private, r.private...)
 	p.session = p.named.numbers(r.session, p.session)
 	p.takeLabels(r)
-	ids, sample, whole := r.ids, sampled{r.sample.ids, r.sample.places}, r.whole
+	if r.skip == 0 {
+		p.takeAll(r)
+		return
+	}
+	sample, whole, seen := r.sample, r.whole, 0
 	for k, n := range r.counts {
-		if r.skip == 0 {
-			p.addPrompt(ids[:n], r.session[k])
-			ids = ids[n:]
-			continue
+		if k%ahead == 0 {
+			next := 0
+			for _, m := range r.kept[k:min(k+ahead, len(r.kept))] {
+				next += int(m)
+			}
+			p.tree.look(r.sample.ids[seen : seen+next])
+			seen += next
 		}
 		p.addRoot(r.firsts[k:][:min(n, 1)])
 		if m := r.wholes[k]; m >= 0 {
@@ -160,6 +167,25 @@ func (p *LakePart) take(r *groupReader) {
 		}
 		p.addSample(own, int(n))
 		p.thin()
+	}
+}
+
+// ahead is the number of rows whose blocks are looked at together.
+const ahead = 64
+
+// takeAll takes the prompts of a row group that was read with all its blocks.
+func (p *LakePart) takeAll(r *groupReader) {
+	ids := r.ids
+	for k, n := range r.counts {
+		if k%ahead == 0 && p.skip == 0 {
+			next := 0
+			for _, m := range r.counts[k:min(k+ahead, len(r.counts))] {
+				next += int(m)
+			}
+			p.tree.look(ids[:next])
+		}
+		p.addPrompt(ids[:n], r.session[k])
+		ids = ids[n:]
 	}
 }
 

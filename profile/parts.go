@@ -91,9 +91,9 @@ func (in *input) lengthTables(p *Profile, g group, key schemas.ProfileKey, s *sc
 }
 
 func (in *input) sessionTables(p *Profile, g group, key schemas.ProfileKey) {
-	p.Sessions = in.turns(g, key)
-	p.SessionStat = []schemas.ProfileSessionStat{in.sessionStat(g, key)}
-	p.SessionGap, p.Growth = in.sessionGaps(g, key), in.growth(g, key)
+	s := in.sumSessions(g)
+	p.Sessions, p.SessionStat = s.sessionTurns(key), []schemas.ProfileSessionStat{s.sessionStat(key)}
+	p.SessionGap, p.Growth = s.sessionGaps(key), s.growthTable(key)
 }
 
 // useTables returns the number of different blocks.

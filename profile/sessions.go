@@ -1,10 +1,6 @@
 package profile
 
-import (
-	"slices"
-
-	"tailgate/schemas"
-)
+import "slices"
 
 // sessions are the rows of each session in arrival order; sessions are numbered by their first row.
 type sessions struct {
@@ -150,22 +146,3 @@ func newBitset(n int) bitset { return make(bitset, (n+63)/64) }
 func (b bitset) set(i int) { b[i/64] |= 1 << (i % 64) }
 
 func (b bitset) has(i int) bool { return b != nil && b[i/64]&(1<<(i%64)) != 0 }
-
-// turns counts the sessions that start in g by their number of requests. A session belongs to the tenant and
-// class of its first request, and all its requests count.
-func (in *input) turns(g group, key schemas.ProfileKey) []schemas.ProfileSession {
-	counts := map[int32]int64{}
-	for rows := range in.eachSession(g) {
-		counts[int32(len(rows))]++
-	}
-	sizes := make([]int32, 0, len(counts))
-	for s := range counts {
-		sizes = append(sizes, s)
-	}
-	slices.Sort(sizes)
-	out := make([]schemas.ProfileSession, len(sizes))
-	for i, s := range sizes {
-		out[i] = schemas.ProfileSession{ProfileKey: key, Turns: s, Sessions: counts[s]}
-	}
-	return out
-}

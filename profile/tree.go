@@ -22,6 +22,7 @@ type tree struct {
 	aliases int   // nodes of an id that has an earlier one; with 0, the ids are chained
 	limit   int   // nodes at most
 	lost    int64 // blocks that had no room
+	seen    int64 // keeps what look reads
 }
 
 type node struct {
@@ -127,6 +128,14 @@ func (t *tree) known(ids []int64, places []uint32) (leaf uint32, depth int) {
 	return 0, 0
 }
 
+// look reads the places of some ids in the table, so that the waits for memory overlap, before they are searched for one
+// after the other.
+func (t *tree) look(ids []int64) {
+	for _, id := range ids {
+		t.seen += t.nodes[uint32(t.slots[hashID(id)>>t.shift])].id
+	}
+}
+
 // reserve makes room for n more nodes in the table.
 func (t *tree) reserve(n int) {
 	if 4*(len(t.nodes)+n) > 3*len(t.slots) {
@@ -151,13 +160,11 @@ func (t *tree) step(parent uint32, id int64, place uint32) uint32 {
 	if int(n) > t.limit {
 		return 0
 	}
+	if first == 0 {
+		return t.grow(parent, id, place)
+	}
 	if t.places != nil {
 		t.places = append(t.places, place)
-	}
-	if first == 0 {
-		t.nodes = append(t.nodes, node{id: id, parent: parent, block: n})
-		t.place(h, n)
-		return n
 	}
 	if t.alias == nil {
 		t.alias = map[aliasKey]uint32{}
@@ -165,6 +172,17 @@ func (t *tree) step(parent uint32, id int64, place uint32) uint32 {
 	t.nodes = append(t.nodes, node{id: id, parent: parent, block: first})
 	t.alias[aliasKey{id, parent, place}] = n
 	t.aliases++
+	return n
+}
+
+// grow is a new node below parent for an id that has none.
+func (t *tree) grow(parent uint32, id int64, place uint32) uint32 {
+	n := uint32(len(t.nodes))
+	if t.places != nil {
+		t.places = append(t.places, place)
+	}
+	t.nodes = append(t.nodes, node{id: id, parent: parent, block: n})
+	t.place(hashID(id), n)
 	return n
 }
 
@@ -214,6 +232,7 @@ func (t *tree) at(node, end uint32) uint32 {
 func (t *tree) rebuilt(sampled bool, keep func(node uint32) bool) (out *tree, became []uint32) {
 	out, became = newTree(), make([]uint32, len(t.nodes))
 	out.lost = t.lost
+	chained := t.aliases == 0 // then no two nodes become one
 	var depth []uint32
 	if sampled {
 		out.places = make([]uint32, 1, 1<<10)
@@ -231,7 +250,11 @@ func (t *tree) rebuilt(sampled bool, keep func(node uint32) bool) (out *tree, be
 		}
 		if became[k] = became[n.parent]; keep(uint32(k)) {
 			out.reserve(1)
-			became[k] = out.step(became[n.parent], n.id, place)
+			if chained {
+				became[k] = out.grow(became[n.parent], n.id, place)
+			} else {
+				became[k] = out.step(became[n.parent], n.id, place)
+			}
 		}
 	}
 	return out, became
