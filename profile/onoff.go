@@ -47,7 +47,7 @@ func (p params) mixture() (q, a, b float64) {
 
 // The steps end when the log-likelihood of a gap grows by less.
 const (
-	emTolerance = 1e-9
+	emTolerance = 1e-8
 	emSteps     = 500
 )
 

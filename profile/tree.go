@@ -138,8 +138,12 @@ func (t *tree) look(ids []int64) {
 
 // reserve makes room for n more nodes in the table.
 func (t *tree) reserve(n int) {
-	if 4*(len(t.nodes)+n) > 3*len(t.slots) {
-		t.resize(bits.Len(uint(len(t.slots))))
+	slots := len(t.slots)
+	for 4*(len(t.nodes)+n) > 3*slots {
+		slots *= 2
+	}
+	if slots > len(t.slots) {
+		t.resize(bits.Len(uint(slots)) - 1)
 	}
 }
 
@@ -232,6 +236,9 @@ func (t *tree) at(node, end uint32) uint32 {
 func (t *tree) rebuilt(sampled bool, keep func(node uint32) bool) (out *tree, became []uint32) {
 	out, became = newTree(), make([]uint32, len(t.nodes))
 	out.lost = t.lost
+	if sampled {
+		out.reserve(len(t.nodes) / 2)
+	}
 	chained := t.aliases == 0 // then no two nodes become one
 	var depth []uint32
 	if sampled {
