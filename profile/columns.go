@@ -14,6 +14,7 @@ const (
 	rowFailed  = 1 << iota
 	rowDamaged // its prompt was cut or redacted in the log
 	rowPrompt  // its blocks are known, also where it has none
+	rowStarts  // it is the first one of its session
 )
 
 // none stands for a session, a parent or an output length that is not known.

@@ -20,13 +20,10 @@ type input struct {
 
 	groupBinUs int64 // narrowest bin of the groups' rate
 	groupHours bool  // the groups' joint lengths are told by hour
-
-	outer *input // the trace of which this is a group, see local; of a trace, itself
 }
 
 func newInput(c *columns, meta trace.Meta) *input {
 	in := &input{columns: c, meta: meta, resolution: resolution(c.at, meta)}
-	in.outer = in
 	for _, f := range c.flags {
 		if f&rowFailed != 0 {
 			in.failures++
@@ -78,7 +75,7 @@ func (in *input) lengthUs() int64 {
 type group struct {
 	tenant, class string
 	rows          []int32 // in arrival order; nil for all of the input
-	sessions      []int32 // those whose first request is in the group; nil for the total
+	label         uint32  // place in labels.groups
 	total         bool
 }
 
@@ -93,9 +90,8 @@ func (in *input) groups(perGroup bool) []group {
 	}
 	n := len(in.labels.groups)
 	rows := bucketed(n, in.len(), func(i int) uint32 { return in.group[i] })
-	byGroup := bucketed(n, in.sessions.len(), func(s int) uint32 { return in.group[in.sessions.of(int32(s))[0]] })
 	for g, p := range in.labels.groups {
-		out = append(out, group{tenant: in.labels.tenants.words[p.tenant], class: in.labels.classes.words[p.class], rows: rows[g], sessions: byGroup[g]})
+		out = append(out, group{tenant: in.labels.tenants.words[p.tenant], class: in.labels.classes.words[p.class], rows: rows[g], label: uint32(g)})
 	}
 	slices.SortFunc(out[1:], func(a, b group) int {
 		return cmp.Or(cmp.Compare(a.tenant, b.tenant), cmp.Compare(a.class, b.class))
@@ -156,7 +152,7 @@ func (in *input) size(g group) int {
 }
 
 // local makes the rows of g an input of their own, whose columns lie close together in scratch: a group has many passes
-// over them, and in the trace they lie far apart. Sessions stay those of the trace, which is outer.
+// over them, and in the trace they lie far apart. It has no sessions but their first rows.
 func (in *input) local(g group, scratch *scratch) (*input, group) {
 	c, from := &scratch.columns, in.columns
 	rows := g.rows
@@ -168,7 +164,7 @@ func (in *input) local(g group, scratch *scratch) (*input, group) {
 		c.whole = from.whole.of(rows)
 	}
 	out := *in
-	out.columns = c
+	out.columns, out.sessions = c, sessions{}
 	g.rows = nil
 	return &out, g
 }
@@ -198,25 +194,6 @@ func (in *input) each(g group) iter.Seq[int32] {
 		}
 		for _, i := range g.rows {
 			if !yield(i) {
-				return
-			}
-		}
-	}
-}
-
-// eachSession yields the sessions of g in order of their first request; their rows are those of outer.
-func (in *input) eachSession(g group) iter.Seq[[]int32] {
-	return func(yield func([]int32) bool) {
-		if g.total {
-			for s := range int32(in.sessions.len()) {
-				if !yield(in.sessions.of(s)) {
-					return
-				}
-			}
-			return
-		}
-		for _, s := range g.sessions {
-			if !yield(in.sessions.of(s)) {
 				return
 			}
 		}

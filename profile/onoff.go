@@ -75,9 +75,9 @@ func binned(x, w []float64) []cell {
 // hyper is q·a·exp(−ax) + (1−q)·b·exp(−bx).
 type hyper struct{ q, a, b float64 }
 
-// step is one step of the EM algorithm; like is the log-likelihood before it. ok is false where a part of the mixture is
-// empty.
-func (h hyper) step(gaps []cell) (next hyper, like float64, ok bool) {
+// step is one step of the EM algorithm; like is the log-likelihood before it, where it is asked for. ok is false where a
+// part of the mixture is empty.
+func (h hyper) step(gaps []cell, likes bool) (next hyper, like float64, ok bool) {
 	var n, n1, s, s1 float64
 	for _, c := range gaps {
 		p1, p2 := h.q*h.a*math.Exp(-h.a*c.x), (1-h.q)*h.b*math.Exp(-h.b*c.x)
@@ -88,7 +88,9 @@ func (h hyper) step(gaps []cell) (next hyper, like float64, ok bool) {
 		r := c.w * p1 / total
 		n1, s1 = n1+r, s1+r*c.x
 		n, s = n+c.w, s+c.w*c.x
-		like += c.w * math.Log(total)
+		if likes {
+			like += c.w * math.Log(total)
+		}
 	}
 	if n2, s2 := n-n1, s-s1; n1 > 0 && n2 > 0 && s1 > 0 && s2 > 0 {
 		return hyper{n1 / n, n1 / s1, n2 / s2}, like, true
@@ -130,13 +132,13 @@ func hyperexponential(gaps []cell, m moments) (q, a, b float64, ok bool) {
 	h := hyper{0.5, 2 / m.mean, 0.5 / m.mean}
 	best, last := h, math.Inf(-1)
 	for range emSteps / 3 {
-		one, like, ok := h.step(gaps)
+		one, like, ok := h.step(gaps, true)
 		if !ok || like < last { // the leap went too far
 			if h == best {
 				return 0, 0, 0, false
 			}
 			h, last = best, math.Inf(-1)
-			if h, _, ok = h.step(gaps); !ok {
+			if h, _, ok = h.step(gaps, false); !ok {
 				return 0, 0, 0, false
 			}
 			best = h
@@ -144,7 +146,7 @@ func hyperexponential(gaps []cell, m moments) (q, a, b float64, ok bool) {
 		}
 		grown := like - last
 		best, last = h, like
-		two, _, ok := one.step(gaps)
+		two, _, ok := one.step(gaps, false)
 		if !ok {
 			return 0, 0, 0, false
 		}

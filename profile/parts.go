@@ -9,7 +9,7 @@ import (
 	"tailgate/schemas"
 )
 
-// parts computes the tables of the total, in a few parts, and of every group. Parts are computed at the same time, as
+// parts computes the tables of the total, in a few parts, and of every group; those of the sessions for all at once. Parts are computed at the same time, as
 // many as there are threads, and come in a fixed order.
 func (in *input) parts(ctx context.Context, key schemas.ProfileKey, o Options) ([]*Profile, error) {
 	threads := o.Threads
@@ -27,7 +27,6 @@ func (in *input) parts(ctx context.Context, key schemas.ProfileKey, o Options) (
 		own.Tenant, own.Class = g.tenant, g.class
 		if !g.total {
 			tasks = append(tasks, func(p *Profile, s *scratch) {
-				in.sessionTables(p, g, own)
 				in, g := in.local(g, s)
 				different := in.useTables(p, g, own, s)
 				p.HitCurve = in.hitCurve(g, own, different, s)
@@ -41,7 +40,7 @@ func (in *input) parts(ctx context.Context, key schemas.ProfileKey, o Options) (
 			func(p *Profile, s *scratch) { p.HitCurve = in.hitCurve(g, own, in.tree.different()<<in.skip, s) },
 			func(p *Profile, _ *scratch) { in.timeTables(p, g, own) },
 			func(p *Profile, s *scratch) { in.lengthTables(p, g, own, s) },
-			func(p *Profile, _ *scratch) { in.sessionTables(p, g, own) },
+			func(p *Profile, _ *scratch) { in.sessionTables(p, groups, own) },
 			func(p *Profile, _ *scratch) { p.CrossShare, p.Bursts = in.crossShare(own), in.bursts(own) })
 	}
 	free := make(chan *scratch, threads)
@@ -88,12 +87,6 @@ func (in *input) lengthTables(p *Profile, g group, key schemas.ProfileKey, s *sc
 	p.Lengths = in.lengths(g, key, s)
 	j := in.joint(g, s)
 	p.Joint, p.JointStat = j.cells(key, s), j.stat(key)
-}
-
-func (in *input) sessionTables(p *Profile, g group, key schemas.ProfileKey) {
-	s := in.sumSessions(g)
-	p.Sessions, p.SessionStat = s.sessionTurns(key), []schemas.ProfileSessionStat{s.sessionStat(key)}
-	p.SessionGap, p.Growth = s.sessionGaps(key), s.growthTable(key)
 }
 
 // useTables returns the number of different blocks.

@@ -144,6 +144,9 @@ func (c *columns) profile(ctx context.Context, meta trace.Meta, o Options) (*Pro
 	}
 	in := newInput(c, meta)
 	in.sessions = c.tie()
+	for s := range in.sessions.len() {
+		c.flags[in.sessions.of(int32(s))[0]] |= rowStarts
+	}
 	p := &Profile{Meta: []schemas.ProfileMeta{in.metaRow(o)}}
 	parts, err := in.parts(ctx, p.Meta[0].ProfileKey, o)
 	if err != nil {

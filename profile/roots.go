@@ -45,13 +45,16 @@ func (u *usage) rootTable(key schemas.ProfileKey) []schemas.ProfileRoot {
 		}
 	}
 	sessions := make([]float64, len(top)) // whose prompts are kept whole
-	for rows := range u.in.eachSession(u.g) {
-		i := places[u.in.outer.root[rows[0]]] - 1
+	for row := range u.in.each(u.g) {
+		if !u.in.is(row, rowStarts) {
+			continue
+		}
+		i := places[u.in.root[row]] - 1
 		if i < 0 {
 			continue
 		}
 		top[i].Sessions++
-		if u.in.whole != nil && u.in.outer.whole.has.has(int(rows[0])) {
+		if u.in.whole != nil && u.in.whole.has.has(int(row)) {
 			sessions[i]++
 		}
 	}

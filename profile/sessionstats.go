@@ -9,7 +9,7 @@ import (
 	"tailgate/schemas"
 )
 
-// sessionSums sums up the sessions that start in a group, in one pass: their rows lie far apart.
+// sessionSums sums up the sessions that start in a group.
 type sessionSums struct {
 	in             *input
 	stat           schemas.ProfileSessionStat
@@ -25,37 +25,74 @@ type sessionSums struct {
 // fewTurns is the number of turns up to which sessions are counted in a table.
 const fewTurns = 256
 
-func (in *input) sumSessions(g group) *sessionSums {
-	s := &sessionSums{in: in, turns: make([]int64, fewTurns), many: map[int32]int64{}, history: history{in: in}}
-	for rows := range in.eachSession(g) {
-		s.stat.Sessions++
-		s.stat.Turns += int64(len(rows))
-		if len(rows) < fewTurns {
-			s.turns[len(rows)]++
-		} else {
-			s.many[int32(len(rows))]++
+func newSessionSums(in *input) *sessionSums {
+	return &sessionSums{in: in, turns: make([]int64, fewTurns), many: map[int32]int64{}, history: history{in: in}}
+}
+
+// maxSums is the number of groups whose sessions are summed up in one pass, at 17 kB each.
+const maxSums = 1 << 12
+
+// sessionTables fills the tables of the sessions of all groups, the total first. A session belongs to the tenant and class
+// of its first request, and all its requests count.
+func (in *input) sessionTables(p *Profile, groups []group, key schemas.ProfileKey) {
+	for len(groups) > 0 {
+		part := groups[:min(len(groups), maxSums)]
+		groups = groups[len(part):]
+		sums := make([]*sessionSums, len(part))
+		byLabel, total := make([]*sessionSums, len(in.labels.groups)), (*sessionSums)(nil)
+		for k, g := range part {
+			if sums[k] = newSessionSums(in); g.total {
+				total = sums[k]
+			} else {
+				byLabel[g.label] = sums[k]
+			}
 		}
-		if len(rows) > 1 {
-			s.multi++
-		}
-		for k, i := range rows {
-			if k > 0 {
-				gap := in.at[i] - in.at[rows[k-1]]
-				place := logPlace(gap)
-				if gap < in.resolution {
-					place = 0
+		for s := range int32(in.sessions.len()) {
+			rows := in.sessions.of(s)
+			for _, sum := range []*sessionSums{total, byLabel[in.group[rows[0]]]} {
+				if sum != nil {
+					sum.add(rows)
 				}
-				s.gaps[turnBucket(k)][place]++
 			}
-			switch {
-			case in.parent != nil && in.parent[i] != none:
-				s.later(in.parent[i], i)
-			case k > 0:
-				s.later(rows[k-1], i)
-			}
+		}
+		for k, g := range part {
+			key.Tenant, key.Class = g.tenant, g.class
+			s := sums[k]
+			p.Sessions, p.SessionStat = append(p.Sessions, s.sessionTurns(key)...), append(p.SessionStat, s.sessionStat(key))
+			p.SessionGap, p.Growth = append(p.SessionGap, s.sessionGaps(key)...), append(p.Growth, s.growthTable(key)...)
 		}
 	}
-	return s
+}
+
+// add takes a session.
+func (s *sessionSums) add(rows []int32) {
+	in := s.in
+	s.stat.Sessions++
+	s.stat.Turns += int64(len(rows))
+	if len(rows) < fewTurns {
+		s.turns[len(rows)]++
+	} else {
+		s.many[int32(len(rows))]++
+	}
+	if len(rows) > 1 {
+		s.multi++
+	}
+	for k, i := range rows {
+		if k > 0 {
+			gap := in.at[i] - in.at[rows[k-1]]
+			place := logPlace(gap)
+			if gap < in.resolution {
+				place = 0
+			}
+			s.gaps[turnBucket(k)][place]++
+		}
+		switch {
+		case in.parent != nil && in.parent[i] != none:
+			s.later(in.parent[i], i)
+		case k > 0:
+			s.later(rows[k-1], i)
+		}
+	}
 }
 
 // later takes a turn that follows another of its session: its parent where the trace tells one, else the turn before.
@@ -83,8 +120,7 @@ func (s *sessionSums) sessionStat(key schemas.ProfileKey) schemas.ProfileSession
 	return row
 }
 
-// sessionTurns counts the sessions by their number of requests. A session belongs to the tenant and class of its first
-// request, and all its requests count.
+// sessionTurns counts the sessions by their number of requests.
 func (s *sessionSums) sessionTurns(key schemas.ProfileKey) []schemas.ProfileSession {
 	var out []schemas.ProfileSession
 	for turns, n := range s.turns {
