@@ -218,7 +218,7 @@ func (r *groupReader) labels(group int) (err error) {
 
 // flag sets a flag in the rows that have such a word.
 func (r *groupReader) flag(flag uint8, is func(word string) bool) {
-	flags := make([]uint8, len(r.words.Words)+1) // the last one: null
+	flags := make([]uint8, len(r.words.Words))
 	for k, word := range r.words.Words {
 		if is(word) {
 			flags[k] = flag

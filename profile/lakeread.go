@@ -92,6 +92,9 @@ func (p *LakePart) read(ctx context.Context, file *parquetio.Chunks, most, threa
 		readers[k] = r
 		all.Go(func() error {
 			for g := int(next.Add(1)) - 1; g < groups; g = int(next.Add(1)) - 1 {
+				if ctx.Err() != nil {
+					return ctx.Err()
+				}
 				err := r.read(g, first[g], halvings(p.reading.Load()))
 				select {
 				case <-turns[g]: // the first error of the file is the one that is told
@@ -189,11 +192,11 @@ func (p *LakePart) takeAll(r *groupReader) {
 	}
 }
 
-// takeLabels numbers the groups of the rows of a row group.
+// takeLabels numbers the groups of the rows of a row group; where it has few different pairs of words, each pair once.
 func (p *LakePart) takeLabels(r *groupReader) {
-	const unseen = math.MaxUint32
+	const unseen, few = math.MaxUint32, 1 << 20
 	classes := len(r.class.Words) + 1
-	group := make([]uint32, (len(r.tenant.Words)+1)*classes)
+	group := make([]uint32, min((len(r.tenant.Words)+1)*classes, few))
 	for i := range group {
 		group[i] = unseen
 	}
@@ -205,11 +208,17 @@ func (p *LakePart) takeLabels(r *groupReader) {
 	}
 	for i, class := range r.class.Codes {
 		tenant := r.tenant.Codes[i]
-		g := &group[int(tenant+1)*classes+int(class+1)]
-		if *g == unseen {
-			*g = p.labels.group(word(r.tenant.Words, tenant), word(r.class.Words, class))
+		g, pair := uint32(unseen), int(tenant+1)*classes+int(class+1)
+		if pair < few {
+			g = group[pair]
 		}
-		p.group = append(p.group, *g)
+		if g == unseen {
+			g = p.labels.group(word(r.tenant.Words, tenant), word(r.class.Words, class))
+			if pair < few {
+				group[pair] = g
+			}
+		}
+		p.group = append(p.group, g)
 	}
 	for code, used := range r.models {
 		if used {
