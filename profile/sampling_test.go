@@ -21,7 +21,6 @@ import (
 )
 
 // talks are n requests of sessions that go on from each other, behind system prompts that tenants share. Chained ids.
-// The first block of a private prompt follows a shared one of its own length.
 func talks(seed uint64, n int) *trace.Trace {
 	r := rng.New(seed, "talks")
 	tr := &trace.Trace{Meta: trace.Meta{BlockSize: 16, Unit: "us"}}
@@ -70,6 +69,9 @@ func talks(seed uint64, n int) *trace.Trace {
 // TestSampleKeepsItsErrors: of all figures that come from a sample of the blocks, nine in ten are within the error that
 // stands beside them, and what needs no blocks is the same to the last digit.
 func TestSampleKeepsItsErrors(t *testing.T) {
+	if testing.Short() {
+		t.Skip("profiles 8 traces")
+	}
 	within, told := map[string]int{}, map[string]int{}
 	check := func(name string, got, want float64, off *float64) {
 		t.Helper()
