@@ -25,7 +25,8 @@ type scratch struct {
 	limits  hitLimits
 	salt    uint64 // of the sample
 	columns columns
-	prompts numbering
+	prompts numbering // nodes of whole prompts
+	roots   numbering
 }
 
 // usage follows the blocks of a group: how often each is used, and how long it rests between two uses.

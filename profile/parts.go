@@ -9,8 +9,8 @@ import (
 	"tailgate/schemas"
 )
 
-// parts computes the tables of the total, in a few parts, and of every group; those of the sessions for all at once. Parts are computed at the same time, as
-// many as there are threads, and come in a fixed order.
+// parts computes the tables of the total, in a few parts, and of every group; those of the sessions for all at once.
+// Parts are computed at the same time, as many as there are threads, and come in a fixed order.
 func (in *input) parts(ctx context.Context, key schemas.ProfileKey, o Options) ([]*Profile, error) {
 	threads := o.Threads
 	if threads == 0 {

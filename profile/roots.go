@@ -11,20 +11,29 @@ import (
 
 // rootTable lists the first blocks that most requests begin with.
 func (u *usage) rootTable(key schemas.ProfileKey) []schemas.ProfileRoot {
-	counts := make([]uint32, len(u.in.roots.ids)+1)
+	ids, counts := u.in.roots.ids, []uint32{}
+	r := rootPlaces{num: &u.scratch.roots} // a trace may have millions of roots, of which a group has few
+	r.num.reset(len(ids) + 1)
 	for i := range u.in.each(u.g) {
-		counts[u.in.root[i]]++
+		if u.in.root[i] == 0 {
+			continue
+		}
+		k, isNew := r.num.of(u.in.root[i])
+		if isNew {
+			counts = append(counts, 0)
+		}
+		counts[k]++
 	}
 	var top []schemas.ProfileRoot
 	least := uint32(2) // what a root must have to be among the top ones
 	place := func(a, b schemas.ProfileRoot) int {
 		return cmp.Or(cmp.Compare(b.Requests, a.Requests), cmp.Compare(a.BlockID, b.BlockID))
 	}
-	for k, n := range counts[1:] {
+	for k, n := range counts {
 		if n < least {
 			continue
 		}
-		top = append(top, schemas.ProfileRoot{ProfileKey: key, BlockID: u.in.roots.ids[k], Requests: int64(n)})
+		top = append(top, schemas.ProfileRoot{ProfileKey: key, BlockID: ids[r.num.dense[k]-1], Requests: int64(n)})
 		if len(top) == 16*maxRoots {
 			slices.SortFunc(top, place)
 			top = top[:maxRoots]
@@ -38,18 +47,19 @@ func (u *usage) rootTable(key schemas.ProfileKey) []schemas.ProfileRoot {
 		top[i].Rank = int32(i + 1)
 		rank[top[i].BlockID] = i
 	}
-	places := make([]int32, len(counts)) // from 1
-	for k, id := range u.in.roots.ids {
-		if i, ok := rank[id]; ok {
-			places[k+1] = int32(i) + 1
+	for _, root := range r.num.dense {
+		i, ok := rank[ids[root-1]]
+		if !ok {
+			i = none
 		}
+		r.places = append(r.places, int32(i))
 	}
 	sessions := make([]float64, len(top)) // whose prompts are kept whole
 	for row := range u.in.each(u.g) {
 		if !u.in.is(row, rowStarts) {
 			continue
 		}
-		i := places[u.in.root[row]] - 1
+		i := r.of(u.in.root[row])
 		if i < 0 {
 			continue
 		}
@@ -59,15 +69,30 @@ func (u *usage) rootTable(key schemas.ProfileKey) []schemas.ProfileRoot {
 		}
 	}
 	if u.in.whole == nil {
-		u.depths(top, rank, places)
+		u.depths(top, rank, r)
 	} else {
 		u.sampledDepths(top, rank, sessions)
 	}
 	return top
 }
 
+// rootPlaces are the places of a group's roots among the top ones.
+type rootPlaces struct {
+	num    *numbering
+	places []int32 // by number; none = it is not among them
+}
+
+// of is the place of a root, none where it has none; 0 is no root.
+func (r rootPlaces) of(root uint32) int32 {
+	if root == 0 {
+		return none
+	}
+	k, _ := r.num.of(root)
+	return r.places[k]
+}
+
 // depths tells how many leading blocks at least half of a root's requests have in common.
-func (u *usage) depths(top []schemas.ProfileRoot, rank map[int64]int, places []int32) {
+func (u *usage) depths(top []schemas.ProfileRoot, rank map[int64]int, places rootPlaces) {
 	type shared struct {
 		root  int
 		depth int32
@@ -97,7 +122,7 @@ func (u *usage) depths(top []schemas.ProfileRoot, rank map[int64]int, places []i
 	}
 	if least == 2 { // each block of each of two is one that half of them have
 		for i := range u.in.each(u.g) {
-			if k := places[u.in.root[i]] - 1; k >= 0 && top[k].Requests == 2 {
+			if k := places.of(u.in.root[i]); k >= 0 && top[k].Requests == 2 {
 				top[k].DepthBlocks = max(top[k].DepthBlocks, min(u.in.blocks(i), deepest))
 			}
 		}
