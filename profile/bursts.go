@@ -115,7 +115,7 @@ func most(counts map[string]int64) *string {
 
 // Bursts lists the burst windows of t, see ProfileBurst; their key fields are empty.
 func Bursts(t *trace.Trace) []schemas.ProfileBurst {
-	c := newColumns()
+	c := newColumns(0)
 	for i := range t.Rows {
 		r := t.Rows[i]
 		r.HashIDs = nil

@@ -14,12 +14,13 @@ const (
 	rowFailed  = 1 << iota
 	rowDamaged // its prompt was cut or redacted in the log
 	rowPrompt  // its blocks are known, also where it has none
+	rowStarts  // it is the first one of its session
 )
 
 // none stands for a session, a parent or an output length that is not known.
 const none = -1
 
-// columns are the requests of a trace in arrival order, about 45 bytes each whatever their prompts hold.
+// columns are the requests of a trace in arrival order, about 50 bytes each whatever their prompts hold.
 type columns struct {
 	at      []int64 // µs since the schedule's zero
 	in, out []int32
@@ -29,16 +30,23 @@ type columns struct {
 	parent  []int32  // row, or none; nil while no row has one
 	leaf    []uint32 // node of the last block in the tree
 	depth   []int32  // blocks in the tree
+	shared  []int32  // blocks that another request may have; nil where the tree has them all
 	private []int32  // blocks behind them that no other request has; nil while no row has them
+	root    []uint32 // number of the first block; 0 = it has none
 	labels  labels
+	roots   roots
 	tree    *tree
+	skip    halvings      // of the share of the blocks that are in the tree
+	whole   *wholePrompts // beside a sample
 
 	named  *hashSet // sessions by the hash of their name
 	models map[string]bool
+	most   int     // different blocks that are followed; 0 = maxFollowed
+	picked sampled // of the last row
 }
 
-func newColumns() *columns {
-	return &columns{tree: newTree(), named: newHashSet(), models: map[string]bool{}}
+func newColumns(most int) *columns {
+	return &columns{tree: newTree(), roots: roots{set: newHashSet()}, named: newHashSet(), models: map[string]bool{}, most: most}
 }
 
 func (c *columns) len() int { return len(c.at) }
@@ -51,9 +59,17 @@ func (c *columns) answered(i int32) bool { return c.flags[i]&rowFailed == 0 }
 // blocks is the number of blocks of row i.
 func (c *columns) blocks(i int32) int32 {
 	if c.private == nil {
+		return c.followed(i)
+	}
+	return c.followed(i) + c.private[i]
+}
+
+// followed is the number of blocks of row i that the tree has, or a sample of.
+func (c *columns) followed(i int32) int32 {
+	if c.shared == nil {
 		return c.depth[i]
 	}
-	return c.depth[i] + c.private[i]
+	return c.shared[i]
 }
 
 // add appends a row of a trace.
@@ -81,9 +97,11 @@ func (c *columns) add(r *schemas.TraceRow) error {
 	}
 	c.out, c.flags = append(c.out, out), append(c.flags, flags)
 	c.group = append(c.group, c.labels.group(r.Tenant, r.Class))
+	session := uint64(0)
 	if r.Session != nil {
+		session = hashName(*r.Session)
 		c.session = padded(c.session, i)
-		c.session = append(c.session, int32(c.named.number(hashName(*r.Session))))
+		c.session = append(c.session, int32(c.named.number(session)))
 	} else if c.session != nil {
 		c.session = append(c.session, none)
 	}
@@ -93,13 +111,13 @@ func (c *columns) add(r *schemas.TraceRow) error {
 	} else if c.parent != nil {
 		c.parent = append(c.parent, none)
 	}
-	leaf, depth := c.tree.add(r.HashIDs)
-	c.leaf, c.depth = append(c.leaf, leaf), append(c.depth, int32(depth))
-	if rest := len(r.HashIDs) - depth; rest > 0 && c.private == nil {
+	c.addPrompt(r.HashIDs, session)
+	rest := int32(len(r.HashIDs)) - c.followed(int32(i))
+	if rest > 0 && c.private == nil {
 		c.private = make([]int32, i, i+1)
 	}
 	if c.private != nil {
-		c.private = append(c.private, int32(len(r.HashIDs)-depth))
+		c.private = append(c.private, rest)
 	}
 	if r.Model != nil {
 		c.addModel(*r.Model)
@@ -170,8 +188,6 @@ func (l *labels) groupOf(p pairOf) uint32 {
 type dict struct {
 	words []string
 	codes map[string]uint32
-
-	column []uint32 // numbers of the words of a column's dictionary
 }
 
 func (d *dict) code(word *string) uint32 {

@@ -57,8 +57,10 @@ func (in *input) rankPairs(holder []uint32, others [][2]uint32, key schemas.Prof
 		i = end
 	}
 	out := make([]schemas.ProfileCrossShare, 0, len(counts))
+	rate := in.skip.rate()
 	for p, n := range counts {
-		out = append(out, schemas.ProfileCrossShare{ProfileKey: key, TenantA: p[0], TenantB: p[1], Blocks: n})
+		out = append(out, schemas.ProfileCrossShare{ProfileKey: key, TenantA: p[0], TenantB: p[1], Blocks: n << in.skip, SampleRate: &rate,
+			BlocksError: in.skip.drawError(float64(n))})
 	}
 	slices.SortFunc(out, func(a, b schemas.ProfileCrossShare) int {
 		return cmp.Or(cmp.Compare(b.Blocks, a.Blocks), cmp.Compare(a.TenantA, b.TenantA), cmp.Compare(a.TenantB, b.TenantB))

@@ -27,7 +27,7 @@ func dispersion(stamps []int64, resolution int64, key schemas.ProfileKey) []sche
 			}
 			if c.Windows >= MinWindows {
 				row.Var, row.IDC = val(c.Var), val(c.IDC())
-				row.IDCLo, row.IDCHi = runs.interval(span, s)
+				row.IDCLo, row.IDCHi = runs.interval(span, s, c.IDC())
 				if peakScale(s) {
 					row.PeakToMean = val(float64(c.Peak) / c.Mean)
 				}

@@ -18,16 +18,20 @@ func (p *Profile) hitsFigure() figure {
 	}
 	c := &chart.Chart{Title: "Hit ratio by size (LRU)", What: "share of blocks and of tokens that a cache of a size would hit", XLabel: "capacity, blocks", YLabel: "hit ratio", LogX: true, Shares: true}
 	blocks, tokens := chart.Line{Name: "blocks"}, chart.Line{Name: "tokens"}
-	g := grid{Title: "Numbers", Head: []string{"policy", "capacity (blocks)", "of blocks", "of tokens", "mean of requests"}}
+	g := grid{Title: "Numbers", Head: []string{"policy", "capacity (blocks)", "of blocks", "± of the sample", "of tokens", "mean of requests", "share of blocks sampled"}}
 	for _, h := range rows {
 		if h.CapacityBlocks == nil {
 			c.Limit, c.LimitText = h.BlockHit, "blocks, no limit to the cache"
-			g.row(h.Policy, "no limit", h.BlockHit, h.TokenHit, h.RequestMeanHit)
+			g.row(h.Policy, "no limit", h.BlockHit, h.BlockHitError, h.TokenHit, h.RequestMeanHit, h.SampleRate)
 			continue
 		}
-		g.row(h.Policy, *h.CapacityBlocks, h.BlockHit, h.TokenHit, h.RequestMeanHit)
+		g.row(h.Policy, *h.CapacityBlocks, h.BlockHit, h.BlockHitError, h.TokenHit, h.RequestMeanHit, h.SampleRate)
 		if h.BlockHit != nil {
-			blocks.Add(float64(*h.CapacityBlocks), *h.BlockHit)
+			x := float64(*h.CapacityBlocks)
+			blocks.Add(x, *h.BlockHit)
+			if e := deref(h.BlockHitError); e > 0 {
+				c.Whiskers = append(c.Whiskers, chart.Whisker{X: x, Lo: max(*h.BlockHit-e, 0), Hi: min(*h.BlockHit+e, 1)})
+			}
 		}
 		if h.TokenHit != nil {
 			tokens.Add(float64(*h.CapacityBlocks), *h.TokenHit)
@@ -38,9 +42,20 @@ func (p *Profile) hitsFigure() figure {
 			c.Lines = append(c.Lines, l)
 		}
 	}
+	if note := sampleNote(rows[0].SampleRate); note != "" {
+		f.Notes = []string{note + " Bars: what the sample leaves of the 95 % interval."}
+	}
 	f.draw(c)
 	f.Tables = []grid{g}
 	return f
+}
+
+// sampleNote says that figures come from a sample of the blocks; "" where they do not.
+func sampleNote(rate *float64) string {
+	if rate == nil || *rate >= 1 {
+		return ""
+	}
+	return fmt.Sprintf("From a sample of %s of the blocks: there are too many to follow all.", sig(*rate))
 }
 
 func (p *Profile) reuseFigure() figure {
@@ -50,13 +65,16 @@ func (p *Profile) reuseFigure() figure {
 		scale              float64
 	}{{UnitRequests, "Requests between two uses", "requests", 1}, {UnitUs, "Time between two uses", "seconds", 1e6}} {
 		c := &chart.Chart{Title: unit.title, What: "share of uses of a block that come within a distance of the use before", XLabel: unit.label, YLabel: "share of reuses", LogX: true, Shares: true}
-		g := grid{Title: "Numbers in " + unit.label, Head: []string{"from", "below", "reuses"}}
+		g := grid{Title: "Numbers in " + unit.label, Head: []string{"from", "below", "reuses", "± of the sample"}}
 		var bins []bin
 		for _, r := range total(p.Reuse) {
 			if r.Unit != unit.name {
 				continue
 			}
-			g.row(float64(r.Lo)/unit.scale, float64(r.Hi)/unit.scale, r.N)
+			g.row(float64(r.Lo)/unit.scale, float64(r.Hi)/unit.scale, r.N, r.NError)
+			if note := sampleNote(r.SampleRate); note != "" {
+				f.Notes = []string{note}
+			}
 			bins = append(bins, bin{(float64(r.Lo) - 1) / unit.scale, max(float64(r.Hi)-1, onLog) / unit.scale, r.N})
 		}
 		if len(bins) > 0 {

@@ -75,7 +75,7 @@ func (a *arrivals) stats(key schemas.ProfileKey) []schemas.ProfileIAT {
 	row.MeanS, row.ZeroFrac = val(mean), val(float64(zero)/float64(len(gaps)))
 	if a.observable() {
 		row.CVRaw = val(sd / mean)
-		row.CVLo, row.CVHi = cvInterval(a.stamps)
+		row.CVLo, row.CVHi = cvInterval(a.stamps, sd/mean)
 		row.ACF = autocorrelation(gaps, mean)
 	}
 	told := func(p float64) *float64 {
@@ -117,13 +117,19 @@ func autocorrelation(x []float64, mean float64) []float64 {
 	if c0 == 0 {
 		return []float64{}
 	}
+	var c [acfLags]float64
+	var past [acfLags]float64 // the values before, the nearest one first
+	for _, v := range x {
+		v -= mean
+		for k, p := range past {
+			c[k] += v * p
+		}
+		copy(past[1:], past[:acfLags-1])
+		past[0] = v
+	}
 	out := make([]float64, acfLags)
 	for k := range out {
-		var c float64
-		for i := k + 1; i < len(x); i++ {
-			c += (x[i] - mean) * (x[i-k-1] - mean)
-		}
-		out[k] = c / c0
+		out[k] = c[k] / c0
 	}
 	return out
 }
@@ -139,26 +145,31 @@ func opGaps(stamps []int64, width int64) []float64 {
 	}
 	windows := int((span + width - 1) / width)
 	counts := make([]float64, windows)
-	at := func(t int64) int { return min(int(t/width), windows-1) }
-	for _, t := range stamps {
-		counts[at(t)]++
+	eachWindow(stamps, width, windows, func(w int, stamps []int64) { counts[w] = float64(len(stamps)) })
+	out := make([]float64, 0, len(stamps))
+	last, before := 0.0, 0.0 // the first arrival is at 0
+	eachWindow(stamps, width, windows, func(w int, stamps []int64) {
+		start := int64(w) * width
+		length := float64(min(width, span-start))
+		for _, t := range stamps {
+			next := before + counts[w]*float64(t-start)/length
+			out = append(out, next-last)
+			last = next
+		}
+		before += counts[w]
+	})
+	return out[1:]
+}
+
+// eachWindow visits the arrivals of each window that has one; the last window has what comes after it, too.
+func eachWindow(stamps []int64, width int64, windows int, visit func(w int, stamps []int64)) {
+	for i := 0; i < len(stamps); {
+		w := min(int(stamps[i]/width), windows-1)
+		k := i + 1
+		for end := int64(w+1) * width; k < len(stamps) && (stamps[k] < end || w == windows-1); {
+			k++
+		}
+		visit(w, stamps[i:k])
+		i = k
 	}
-	before := make([]float64, windows)
-	for i := 1; i < windows; i++ {
-		before[i] = before[i-1] + counts[i-1]
-	}
-	lambda := func(t int64) float64 {
-		i := at(t)
-		start := int64(i) * width
-		length := min(width, span-start)
-		return before[i] + counts[i]*float64(t-start)/float64(length)
-	}
-	out := make([]float64, len(stamps)-1)
-	last := lambda(stamps[0])
-	for i := range out {
-		next := lambda(stamps[i+1])
-		out[i] = next - last
-		last = next
-	}
-	return out
 }

@@ -12,6 +12,7 @@ type hashSet struct {
 	keys   []uint64 // 0 = free
 	values []uint32
 	n      uint32
+	seen   uint64 // keeps the early looks of numbers
 }
 
 func newHashSet() *hashSet {
@@ -34,10 +35,35 @@ func (s *hashSet) number(h uint64) uint32 {
 	return s.values[at]
 }
 
+// numbers appends the numbers of several hashes, none for 0. The slots of some are looked at before the first of them is
+// needed, so that the waits for memory overlap.
+func (s *hashSet) numbers(hashes []uint64, to []int32) []int32 {
+	const ahead = 32
+	for len(hashes) > 0 {
+		n := min(ahead, len(hashes))
+		shift := s.shift()
+		for _, h := range hashes[:n] {
+			s.seen += s.keys[h>>shift] + uint64(s.values[h>>shift])
+		}
+		for _, h := range hashes[:n] {
+			k := int32(none)
+			if h != 0 {
+				k = int32(s.number(h))
+			}
+			to = append(to, k)
+		}
+		hashes = hashes[n:]
+	}
+	return to
+}
+
+// shift is from a hash to its slot.
+func (s *hashSet) shift() uint { return 64 - uint(bits.Len(uint(len(s.keys)-1))) }
+
 // place is where h is, or would be.
 func (s *hashSet) place(h uint64) int {
 	mask := len(s.keys) - 1
-	at := int(h >> (64 - uint(bits.Len(uint(mask)))))
+	at := int(h >> s.shift())
 	for s.keys[at] != 0 && s.keys[at] != h {
 		at = (at + 1) & mask
 	}

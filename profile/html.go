@@ -148,7 +148,7 @@ func (p *Profile) page() page {
 	out.Figures = []figure{
 		p.rateFigure(), p.hoursFigure(), p.burstsFigure(), p.gapsFigure(), p.dispersionFigure(),
 		p.lengthsFigure(), p.jointFigure(), p.turnsFigure(), p.turnGapsFigure(), p.growthFigure(),
-		p.hitsFigure(), p.reuseFigure(), p.groupsFigure(),
+		p.hitsFigure(), p.reuseFigure(), p.latencyFigure(), p.groupsFigure(),
 	}
 	return out
 }

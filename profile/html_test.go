@@ -142,14 +142,14 @@ func TestPageHasEveryNumber(t *testing.T) {
 	wantSessions(p, want)
 	for _, h := range p.HitCurve {
 		if h.CapacityBlocks != nil {
-			want("hits", h.ProfileKey, *h.CapacityBlocks, h.BlockHit, h.TokenHit, h.RequestMeanHit)
+			want("hits", h.ProfileKey, *h.CapacityBlocks, h.BlockHit, h.BlockHitError, h.TokenHit, h.RequestMeanHit, h.SampleRate)
 		} else {
-			want("hits", h.ProfileKey, h.BlockHit, h.TokenHit, h.RequestMeanHit)
+			want("hits", h.ProfileKey, h.BlockHit, h.BlockHitError, h.TokenHit, h.RequestMeanHit, h.SampleRate)
 		}
 	}
 	for _, r := range p.Reuse {
 		scale := map[string]float64{profile.UnitRequests: 1, profile.UnitUs: 1e6}[r.Unit]
-		want("reuse", r.ProfileKey, float64(r.Lo)/scale, float64(r.Hi)/scale, r.N)
+		want("reuse", r.ProfileKey, float64(r.Lo)/scale, float64(r.Hi)/scale, r.N, r.NError)
 	}
 	for _, b := range p.Bursts {
 		want("bursts", b.ProfileKey, b.Rank, float64(b.StartUs)/1e6, float64(b.LengthUs)/1e6, b.Requests, b.Expected, b.TokensIn, b.TokensOut, b.LongShare)
@@ -173,6 +173,68 @@ func wantSessions(p *profile.Profile, want func(section string, key schemas.Prof
 	}
 	for _, g := range p.Growth {
 		want("growth", g.ProfileKey, g.LoTok, g.HiTok, g.N)
+	}
+}
+
+// TestPageShowsLatencies: the quantiles of a lake's latencies stand on the page, per class and range of input lengths, and
+// a page of a trace says that it has none.
+func TestPageShowsLatencies(t *testing.T) {
+	p := profileOf(t, readLake(t, writeLake(t, lakeRows(3, 900, 1)), profile.LakeOptions{BlockSize: 16}), profile.Options{})
+	seen := pageRows(t, pageOf(t, p), "latency")
+	type part struct {
+		class, dim string
+		lo, hi     int32
+	}
+	bins := map[part][]schemas.ProfileLatency{}
+	for _, r := range p.Latency {
+		k := part{r.Class, r.Dim, r.InLo, r.InHi}
+		bins[k] = append(bins[k], r)
+	}
+	if len(bins) < 12 {
+		t.Fatalf("%d parts", len(bins))
+	}
+	for k, rows := range bins {
+		n := int64(0)
+		for _, r := range rows {
+			n += r.N
+		}
+		values := []any{k.lo, k.hi, n}
+		if k.hi == math.MaxInt32 {
+			values = []any{k.lo, n}
+		}
+		for _, percent := range []int64{50, 90, 95, 99} {
+			below := int64(0)
+			for _, r := range rows {
+				if below += r.N; 100*below >= percent*n {
+					values = append(values, float64(r.HiUs)/1e6)
+					break
+				}
+			}
+		}
+		if row := figures(values...); !seen[row] {
+			t.Errorf("%+v: no row %q", k, row)
+		}
+	}
+	if !strings.Contains(pageOf(t, compute(t, fixture(1), profile.Options{})), "No latencies") {
+		t.Error("the page of a trace does not say that it has no latencies")
+	}
+}
+
+// TestPageShowsWhatASampleLeaves: the error of a sampled hit curve stands in the drawing and beside the figures.
+func TestPageShowsWhatASampleLeaves(t *testing.T) {
+	p := compute(t, fixture(1), profile.Options{})
+	const says = "From a sample of"
+	if strings.Contains(pageOf(t, p), says) {
+		t.Error("an exact curve is called a sample")
+	}
+	for i := range p.HitCurve {
+		p.HitCurve[i].SampleRate, p.HitCurve[i].BlockHitError = ptr(.125), ptr(.0123)
+	}
+	page := pageOf(t, p)
+	_, hits, _ := strings.Cut(page, `<section id="hits">`)
+	hits, _, _ = strings.Cut(hits, "</section>")
+	if !strings.Contains(hits, says) || strings.Count(hits, `class="whisker`) != len(p.HitCurve)-1 || !strings.Contains(hits, `value="0.0123"`) {
+		t.Errorf("the sample or its error is not told:\n%s", hits)
 	}
 }
 

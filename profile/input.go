@@ -74,8 +74,8 @@ func (in *input) lengthUs() int64 {
 // group is the rows of one tenant × class, or all of them.
 type group struct {
 	tenant, class string
-	rows          []int32 // in arrival order; nil for the total
-	sessions      []int32 // those whose first request is in the group; nil for the total
+	rows          []int32 // in arrival order; nil for all of the input
+	label         uint32  // place in labels.groups
 	total         bool
 }
 
@@ -90,9 +90,8 @@ func (in *input) groups(perGroup bool) []group {
 	}
 	n := len(in.labels.groups)
 	rows := bucketed(n, in.len(), func(i int) uint32 { return in.group[i] })
-	byGroup := bucketed(n, in.sessions.len(), func(s int) uint32 { return in.group[in.sessions.of(int32(s))[0]] })
 	for g, p := range in.labels.groups {
-		out = append(out, group{tenant: in.labels.tenants.words[p.tenant], class: in.labels.classes.words[p.class], rows: rows[g], sessions: byGroup[g]})
+		out = append(out, group{tenant: in.labels.tenants.words[p.tenant], class: in.labels.classes.words[p.class], rows: rows[g], label: uint32(g)})
 	}
 	slices.SortFunc(out[1:], func(a, b group) int {
 		return cmp.Or(cmp.Compare(a.tenant, b.tenant), cmp.Compare(a.class, b.class))
@@ -146,16 +145,46 @@ func bucketed(buckets, n int, of func(int) uint32) [][]int32 {
 
 // size is the number of rows of g.
 func (in *input) size(g group) int {
-	if g.total {
+	if g.rows == nil {
 		return in.len()
 	}
 	return len(g.rows)
 }
 
+// local makes the rows of g an input of their own, whose columns lie close together in scratch: a group has many passes
+// over them, and in the trace they lie far apart. It has no sessions but their first rows.
+func (in *input) local(g group, scratch *scratch) (*input, group) {
+	c, from := &scratch.columns, in.columns
+	rows := g.rows
+	c.at, c.in, c.out, c.flags = gather(c.at, from.at, rows), gather(c.in, from.in, rows), gather(c.out, from.out, rows), gather(c.flags, from.flags, rows)
+	c.leaf, c.depth, c.root = gather(c.leaf, from.leaf, rows), gather(c.depth, from.depth, rows), gather(c.root, from.root, rows)
+	c.shared, c.private, c.session = gather(c.shared, from.shared, rows), gather(c.private, from.private, rows), gather(c.session, from.session, rows)
+	c.tree, c.skip, c.roots, c.labels = from.tree, from.skip, from.roots, from.labels
+	if from.whole != nil {
+		c.whole = from.whole.of(rows)
+	}
+	out := *in
+	out.columns, out.sessions = c, sessions{}
+	g.rows = nil
+	return &out, g
+}
+
+// gather takes the values of some rows, into the memory of to.
+func gather[T any](to, column []T, rows []int32) []T {
+	if column == nil {
+		return nil
+	}
+	to = to[:0]
+	for _, i := range rows {
+		to = append(to, column[i])
+	}
+	return to
+}
+
 // each yields the rows of g in arrival order.
 func (in *input) each(g group) iter.Seq[int32] {
 	return func(yield func(int32) bool) {
-		if g.total {
+		if g.rows == nil {
 			for i := range int32(in.len()) {
 				if !yield(i) {
 					return
@@ -171,28 +200,9 @@ func (in *input) each(g group) iter.Seq[int32] {
 	}
 }
 
-// eachSession yields the sessions of g in order of their first request.
-func (in *input) eachSession(g group) iter.Seq[[]int32] {
-	return func(yield func([]int32) bool) {
-		if g.total {
-			for s := range int32(in.sessions.len()) {
-				if !yield(in.sessions.of(s)) {
-					return
-				}
-			}
-			return
-		}
-		for _, s := range g.sessions {
-			if !yield(in.sessions.of(s)) {
-				return
-			}
-		}
-	}
-}
-
 // stamps returns the arrivals of g in µs, the first one at 0. They are not to be changed.
 func (in *input) stamps(g group) []int64 {
-	if g.total && in.at[0] == 0 {
+	if g.rows == nil && in.at[0] == 0 {
 		return in.at
 	}
 	out := make([]int64, 0, in.size(g))

@@ -85,3 +85,39 @@ func TestOnOffIsFound(t *testing.T) {
 		t.Errorf("KS %v", *f.KS)
 	}
 }
+
+// TestIntervalsHoldTheirEstimates: on a clock of 1 s a third and more of the gaps are ties. An estimate knows of them that
+// they are below half a second; the sums of the blocks take them for half a second, and an interval around what these
+// sums give would leave the estimate out.
+func TestIntervalsHoldTheirEstimates(t *testing.T) {
+	for name, gap := range map[string]func() float64{
+		"exponential": distuv.Exponential{Rate: 1 / 1.5, Src: rng.New(1, "e")}.Rand,
+		"gamma":       distuv.Gamma{Alpha: .3, Beta: .3 / 1.5, Src: rng.New(1, "g")}.Rand,
+		"weibull":     distuv.Weibull{K: .5, Lambda: .75, Src: rng.New(1, "w")}.Rand,
+	} {
+		tr := arrivals(6000, gap)
+		for i := range tr.Rows {
+			tr.Rows[i].ScheduledUs -= tr.Rows[i].ScheduledUs % 1_000_000
+		}
+		tr.Meta.Unit = "s"
+		p := compute(t, tr, profile.Options{})
+		holds := func(figure string, lo, at, hi *float64) {
+			t.Helper()
+			if lo == nil || hi == nil || !(*lo < *at && *at < *hi) || *hi > 1.6**lo {
+				t.Errorf("%s: the interval of the %s does not hold it: %v %v %v", name, figure, deref(lo), deref(at), deref(hi))
+			}
+		}
+		for _, dist := range []string{profile.Exponential, profile.Gamma, profile.Weibull} {
+			f := fitOf(t, p, profile.ClockRaw, dist, profile.MethodMLE)
+			holds(dist, f.P1Lo, f.P1, f.P1Hi)
+		}
+		holds("CV", p.IAT[0].CVLo, p.IAT[0].CVRaw, p.IAT[0].CVHi)
+	}
+}
+
+func deref(x *float64) float64 {
+	if x == nil {
+		return math.NaN()
+	}
+	return *x
+}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"sync/atomic"
 	"time"
 
 	"tailgate/internal/fault"
@@ -19,6 +20,8 @@ type LakeOptions struct {
 	BlockSize int    // tokens per block, a multiple of 16; 0 = 512
 	Seed      uint64 // of the spreading of stamps from coarse clocks
 	Threads   int    // that read at a time; 0 = as many as the program may use
+
+	most int // different blocks that are followed; 0 = maxFollowed
 }
 
 const (
@@ -67,6 +70,7 @@ type LakePart struct {
 	turn         []int32  // or none
 	latency      *latencies
 	left         leftOut
+	reading      atomic.Uint32 // halvings of the sample that row groups are read for
 }
 
 // leftOut counts what a view leaves out or assumes.
@@ -92,6 +96,7 @@ func (p *LakePart) midnightUs() int64 {
 // Notes counts what the view left out or changed; the words are those of trace.Export.
 func (p *LakePart) Notes() []string {
 	var out []string
+	prompts, _ := p.prompts()
 	unknown := "requests have no known input length: the median of their class stands for it"
 	if p.unknownInputs() == int64(len(p.in)) {
 		unknown = "requests have no known input length, and no other has one"
@@ -108,13 +113,22 @@ func (p *LakePart) Notes() []string {
 		{p.left.Sampled, "requests come from logs that hold only a sample of the traffic: the rate is too low by that"},
 		{p.left.Damaged, "requests have a prompt that was cut or redacted: behind it they share nothing here, whatever they shared"},
 		{p.coarse(), "requests come from a clock coarser than 10 ms: spread over its resolution"},
-		{p.tree.lost, fmt.Sprintf("blocks are not followed, because the day has more than %d different ones: reuse and hits are a lower bound", p.tree.limit)},
+		{p.sampledBlocks(), fmt.Sprintf("blocks of 1 in %d stand for all of the day, which are more than %d different ones: what is told of reuse has the error of that sample", 1<<p.skip, p.maxFollowed())},
+		{prompts.lost, fmt.Sprintf("blocks of requests without a session are not followed, because they have more than %d different ones: their sessions are cut short", prompts.limit)},
 	} {
 		if n.n > 0 {
 			out = append(out, fmt.Sprintf("%d %s", n.n, n.what))
 		}
 	}
 	return out
+}
+
+// sampledBlocks is the number of blocks in the sample, 0 without one.
+func (p *LakePart) sampledBlocks() int64 {
+	if p.skip == 0 {
+		return 0
+	}
+	return int64(p.tree.different())
 }
 
 func (p *LakePart) unknownInputs() (n int64) {

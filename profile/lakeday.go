@@ -125,15 +125,15 @@ func (p *LakePart) arrange(compare func(a, b int32) int) {
 	slices.SortStableFunc(order, compare)
 	p.at, p.in, p.out, p.flags, p.group = pick(p.at, order), pick(p.in, order), pick(p.out, order), pick(p.flags, order), pick(p.group, order)
 	p.session, p.turn, p.resolutionUs = pick(p.session, order), pick(p.turn, order), pick(p.resolutionUs, order)
-	p.leaf, p.depth, p.private = pick(p.leaf, order), pick(p.depth, order), pick(p.private, order)
+	p.leaf, p.depth, p.private, p.root = pick(p.leaf, order), pick(p.depth, order), pick(p.private, order), pick(p.root, order)
+	if p.whole != nil {
+		p.shared = pick(p.shared, order)
+		p.whole = p.whole.of(order)
+	}
 }
 
 func pick[T any](column []T, order []int32) []T {
-	out := make([]T, len(order))
-	for i, from := range order {
-		out[i] = column[from]
-	}
-	return out
+	return gather(make([]T, 0, len(order)), column, order)
 }
 
 // link ties the turns of each session: the parent is the latest earlier row of a lower turn. A session whose turns the

@@ -81,23 +81,21 @@ func (p *LakePart) append(b *LakePart) {
 	session := b.named.into(p.named)
 	p.at, p.in, p.out, p.flags = append(p.at, b.at...), append(p.in, b.in...), append(p.out, b.out...), append(p.flags, b.flags...)
 	p.turn, p.resolutionUs = append(p.turn, b.turn...), append(p.resolutionUs, b.resolutionUs...)
-	var path []uint32
-	var ids []int64
+	for p.skip < b.skip {
+		p.halve()
+	}
+	sessions := b.named.list()
+	rows := b.promptsAgain()
 	for i := range b.at {
 		p.group = append(p.group, group[b.group[i]])
-		s := b.session[i]
+		s, hash := b.session[i], uint64(0)
 		if s != none {
-			s = int32(session[s])
+			s, hash = int32(session[s]), sessions[s]
 		}
 		p.session = append(p.session, s)
-		path = b.tree.path(path, b.leaf[i], b.depth[i])
-		ids = ids[:0]
-		for _, at := range path {
-			ids = append(ids, b.tree.nodes[at].id)
-		}
-		leaf, depth := p.tree.add(ids)
-		p.leaf, p.depth = append(p.leaf, leaf), append(p.depth, int32(depth))
-		p.private = append(p.private, b.blocks(int32(i))-int32(depth))
+		before := len(p.leaf)
+		p.appendPrompt(rows, i, hash)
+		p.private = append(p.private, b.blocks(int32(i))-p.followed(int32(before)))
 	}
 	p.latency.add(b.latency, b.labels.classes.words, &p.labels)
 	for name := range b.models {
@@ -112,4 +110,55 @@ func (p *LakePart) append(b *LakePart) {
 func (l *leftOut) add(b leftOut) {
 	l.Probes, l.OtherOps, l.Unreached, l.Retries = l.Probes+b.Probes, l.OtherOps+b.OtherOps, l.Unreached+b.Unreached, l.Retries+b.Retries
 	l.Sampled, l.Damaged = l.Sampled+b.Sampled, l.Damaged+b.Damaged
+}
+
+// promptsAgain reads the prompts of a part back from its trees.
+type promptsAgain struct {
+	part   *LakePart
+	path   []uint32
+	ids    []int64
+	places []uint32
+}
+
+func (p *LakePart) promptsAgain() *promptsAgain { return &promptsAgain{part: p} }
+
+// appendPrompt puts the prompt of row i of another part behind those of p, which follows as many blocks or fewer.
+func (p *LakePart) appendPrompt(from *promptsAgain, i int, session uint64) {
+	b := from.part
+	if b.skip == 0 {
+		from.read(b.tree, b.leaf[i])
+		p.addPrompt(from.ids, session)
+		return
+	}
+	var first []int64
+	if n := b.root[i]; n > 0 {
+		first = b.roots.ids[n-1 : n]
+	}
+	p.addRoot(first)
+	if keep := p.skip.keepsWhole(session); keep {
+		from.read(b.whole.tree, b.whole.leaf[i])
+		p.addWhole(from.ids, true)
+	} else {
+		p.addWhole(nil, false)
+	}
+	from.read(b.tree, b.leaf[i])
+	p.picked = p.picked.again(p.skip, sampled{from.ids, from.places})
+	p.addSample(p.picked, int(b.shared[i]))
+	p.thin()
+}
+
+// read takes the blocks of the path to a node.
+func (r *promptsAgain) read(t *tree, leaf uint32) {
+	depth := int32(0)
+	for n := leaf; n != 0; n = t.nodes[n].parent {
+		depth++
+	}
+	r.path = t.path(r.path, leaf, depth)
+	r.ids, r.places = r.ids[:0], r.places[:0]
+	for _, at := range r.path {
+		r.ids = append(r.ids, t.nodes[at].id)
+		if t.places != nil {
+			r.places = append(r.places, t.places[at])
+		}
+	}
 }

@@ -3,69 +3,66 @@ package profile
 import (
 	"errors"
 	"fmt"
-
-	"tailgate/internal/parquetio"
-	"tailgate/schemas"
 )
 
-// prompts reads what tells of the prompts and puts their blocks into the tree.
-func (r *lakeReader) prompts() error {
-	err := errors.Join(
-		r.ints("private_blocks", func(v int64, _ bool) { r.private = append(r.private, int32(v)) }),
-		r.ints("tail_tokens", func(v int64, _ bool) { r.tails = append(r.tails, int32(v)) }),
-		r.damaged())
-	if err != nil {
-		return err
-	}
-	if len(r.private) != r.n || len(r.tails) != r.n || len(r.prompt) != r.n || len(r.part.in) != r.n {
-		return errors.New("columns of different lengths")
-	}
-	p := r.part
-	p.leaf, p.depth, p.private = make([]uint32, 0, r.n), make([]int32, 0, r.n), make([]int32, 0, r.n)
-	at := 0
-	var ids []int64
-	return r.file.Int64Lists(r.ctx, "hash_ids", func(lengths []int32, values []int64) error {
-		for i, n := range lengths {
+// prompts reads the ids of the blocks, those of a sample where there is one.
+func (r *groupReader) prompts(group, first int) error {
+	r.counts, r.firsts, r.kept, r.wholes = r.counts[:0], r.firsts[:0], r.kept[:0], r.wholes[:0]
+	r.ids, r.whole, r.sample = r.ids[:0], r.whole[:0], sampled{r.sample.ids[:0], r.sample.places[:0]}
+	row := 0 // of the group
+	err := r.file.Int64Lists(group, "hash_ids", func(lengths []int32, values []int64) error {
+		for _, n := range lengths {
 			list := values[:max(n, 0)]
 			values = values[len(list):]
-			if !r.wants.has(at + i) {
-				continue
+			if k := len(r.counts); k < len(r.rows) && int(r.rows[k]) == row {
+				if err := r.prompt(k, n >= 0, list); err != nil {
+					return fmt.Errorf("row %d: %w", first+row, err)
+				}
 			}
-			k := len(p.leaf)
-			if k >= r.n {
-				return errors.New("columns of different lengths")
-			}
-			if n < 0 {
-				p.leaf, p.depth, p.private = append(p.leaf, 0), append(p.depth, 0), append(p.private, 0)
-				r.prompt[k] &^= rowDamaged
-				continue
-			}
-			if err := checkPrompt(p.in[k], len(list), r.private[k], r.tails[k]); err != nil {
-				return fmt.Errorf("row %d: %w", at+i, err)
-			}
-			if r.prompt[k] |= rowPrompt; r.prompt[k]&rowDamaged != 0 {
-				p.left.Damaged++
-			}
-			blocks := 0
-			ids, blocks = bigBlocks(ids[:0], list, p.in[k], p.blockSize)
-			leaf, depth := p.tree.add(ids)
-			p.leaf, p.depth, p.private = append(p.leaf, leaf), append(p.depth, int32(depth)), append(p.private, int32(blocks-depth))
+			row++
 		}
-		at += len(lengths)
 		return nil
 	})
+	if err == nil && len(r.counts) != len(r.rows) {
+		return errors.New("columns of different lengths")
+	}
+	return err
 }
 
-// damaged marks the prompts that were cut or redacted in the log.
-func (r *lakeReader) damaged() error {
-	var states parquetio.Dict
-	return r.words("prompt_state", &states, func(code int32) {
-		flag := uint8(0)
-		if code >= 0 && (states.Words[code] == schemas.PromptTruncated || states.Words[code] == schemas.PromptRedacted) {
-			flag = rowDamaged
+// prompt takes the ids of the k-th row.
+func (r *groupReader) prompt(k int, known bool, list []int64) error {
+	blocks := 0
+	if known {
+		if err := checkPrompt(r.in[k], len(list), r.private[k], r.tails[k]); err != nil {
+			return err
 		}
-		r.prompt = append(r.prompt, flag)
-	})
+		if r.flags[k] |= rowPrompt; r.flags[k]&rowDamaged != 0 {
+			r.left.Damaged++
+		}
+		if list, blocks = bigBlocks(r.big[:0], list, r.in[k], r.part.blockSize); r.part.blockSize != lakeBlock {
+			r.big = list
+		}
+	} else {
+		r.flags[k] &^= rowDamaged
+	}
+	r.counts, r.private[k] = append(r.counts, int32(len(list))), int32(blocks-len(list))
+	if r.skip == 0 {
+		r.ids = append(r.ids, list...)
+		return nil
+	}
+	r.firsts = append(r.firsts, 0)
+	if len(list) > 0 {
+		r.firsts[k] = list[0]
+	}
+	if r.skip.keepsWhole(r.session[k]) {
+		r.wholes, r.whole = append(r.wholes, int32(len(list))), append(r.whole, list...)
+	} else {
+		r.wholes = append(r.wholes, none)
+	}
+	before := len(r.sample.ids)
+	r.sample = r.sample.and(r.skip, list)
+	r.kept = append(r.kept, int32(len(r.sample.ids)-before))
+	return nil
 }
 
 // checkPrompt holds a row to what the lake promises of a prompt that was hashed, as trace.Export does.
@@ -83,9 +80,13 @@ func checkPrompt(input int32, ids int, private, tail int32) error {
 
 // bigBlocks appends the ids of the blocks of size tokens that the lake has ids for, and tells how many blocks there
 // are. The id of block k is the lake's at index size/16·(k+1) − 1, which covers all before it; the partial tail has the
-// last one. The blocks without an id are those that no other request shares.
+// last one. The blocks without an id are those that no other request shares. Blocks of the lake's own size are a part of
+// list.
 func bigBlocks(to, list []int64, input int32, size int) (ids []int64, blocks int) {
 	blocks = (int(input) + size - 1) / size
+	if size == lakeBlock {
+		return list[:min(len(list), blocks)], blocks
+	}
 	per, last := size/lakeBlock, (int(input)+lakeBlock-1)/lakeBlock-1
 	for k := range blocks {
 		at := min(per*(k+1)-1, last)

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"path/filepath"
 	"runtime"
 	"slices"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
@@ -32,7 +34,7 @@ func ReadLake(ctx context.Context, lake string, o LakeOptions) (*LakePart, error
 	if err != nil {
 		return nil, fmt.Errorf("profiling %s: %w", o.Day, err)
 	}
-	file, err := parquetio.OpenColumns(path)
+	file, err := parquetio.OpenChunks(path)
 	if err != nil {
 		return nil, fault.Mark(err, fault.Data, "") // it names the file
 	}
@@ -41,17 +43,16 @@ func ReadLake(ctx context.Context, lake string, o LakeOptions) (*LakePart, error
 	if got := footer[schemas.KeySchema]; got != schemas.TableRequests {
 		return nil, fault.Mark(fmt.Errorf("reading %s: holds the table %q of tailgate, not published requests", path, got), fault.Data, "")
 	}
-	p := &LakePart{columns: newColumns(), day: o.Day, from: o.FromHour, to: o.toHour(), view: o.View, seed: o.Seed, blockSize: o.BlockSize, latency: newLatencies(),
+	p := &LakePart{columns: newColumns(o.most), day: o.Day, from: o.FromHour, to: o.toHour(), view: o.View, seed: o.Seed, blockSize: o.BlockSize, latency: newLatencies(),
 		meta: trace.Meta{Name: filepath.ToSlash(filepath.Join(lake, "day="+o.Day)), Format: trace.FormatLake, Unit: trace.UnitMicros,
 			Convention: trace.ConventionCumulative, Tokenizer: footer[schemas.KeyTokenizer], Epoch: footer[schemas.KeyEpoch], BlockSize: o.BlockSize}}
-	r := &lakeReader{ctx: ctx, file: file, part: p}
 	all := errgroup.Group{}
 	all.Go(func() error {
 		d, err := schemas.DigestFile("", path)
 		p.meta.Bytes, p.meta.SHA256 = d.Bytes, d.SHA256
 		return err
 	})
-	err = r.read(o)
+	err = p.read(ctx, file, int(file.Size()), o.Threads) // a row takes more than a byte
 	if err = errors.Join(err, all.Wait()); err != nil {
 		if ctx.Err() != nil {
 			return nil, fmt.Errorf("reading %s: %w", path, ctx.Err())
@@ -61,58 +62,60 @@ func ReadLake(ctx context.Context, lake string, o LakeOptions) (*LakePart, error
 	return p, nil
 }
 
-// lakeReader fills the columns of a part.
-type lakeReader struct {
-	ctx   context.Context
-	file  *parquetio.Columns
-	part  *LakePart
-	wants bitset // rows of the file that the part has
-	n     int    // their number
-
-	failed         []bool
-	prompt         []uint8 // flags
-	private, tails []int32
-}
-
-// read chooses the rows, then reads what they hold: prompts beside all other columns.
-func (r *lakeReader) read(o LakeOptions) error {
-	threads := o.Threads
+// read decodes row groups, as many at a time as there are threads, and puts their rows into the columns in order. A file
+// that is whole has no more rows than most.
+func (p *LakePart) read(ctx context.Context, file *parquetio.Chunks, most, threads int) error {
 	if threads == 0 {
 		threads = runtime.GOMAXPROCS(0)
 	}
-	if err := r.choose(o, threads); err != nil {
-		return err
-	}
-	p := r.part
-	p.in = make([]int32, 0, r.n)
-	if err := r.ints("input_tokens", func(v int64, ok bool) {
-		if !ok {
-			v = none
+	groups := file.Groups()
+	first, turns := make([]int, groups+1), make([]chan struct{}, groups+1)
+	for g := range turns {
+		turns[g] = make(chan struct{})
+		if g > 0 {
+			first[g] = first[g-1] + file.Rows(g-1)
 		}
-		p.in = append(p.in, int32(v))
-	}); err != nil {
-		return err
 	}
-	all := errgroup.Group{}
-	all.SetLimit(threads)
-	all.Go(r.prompts)
-	all.Go(func() error {
-		if err := errors.Join(r.numbers(), r.names()); err != nil {
-			return err
-		}
-		return r.latencies()
-	})
+	rows := first[groups]
+	if rows > math.MaxInt32 {
+		return fmt.Errorf("%d rows, more than %d", rows, math.MaxInt32)
+	}
+	if p.Whole() {
+		p.room(max(min(rows, most), 0))
+	}
+	close(turns[0])
+	var next atomic.Int64
+	readers := make([]*groupReader, max(min(threads, groups), 1))
+	all, ctx := errgroup.WithContext(ctx)
+	for k := range readers {
+		r := newGroupReader(file, p)
+		readers[k] = r
+		all.Go(func() error {
+			for g := int(next.Add(1)) - 1; g < groups; g = int(next.Add(1)) - 1 {
+				if ctx.Err() != nil {
+					return ctx.Err()
+				}
+				err := r.read(g, first[g], halvings(p.reading.Load()))
+				select {
+				case <-turns[g]: // the first error of the file is the one that is told
+				case <-ctx.Done():
+					return ctx.Err()
+				}
+				if err != nil {
+					return err
+				}
+				p.take(r)
+				p.reading.Store(uint32(p.skip))
+				close(turns[g+1])
+			}
+			return nil
+		})
+	}
 	if err := all.Wait(); err != nil {
 		return err
 	}
-	if p.flags = r.prompt; len(r.failed) != r.n || len(r.prompt) != r.n || len(p.out) != r.n || len(p.session) != r.n {
-		return errors.New("columns of different lengths")
-	}
-	for i, failed := range r.failed {
-		if failed {
-			p.flags[i] |= rowFailed
-			p.out[i] = none
-		}
+	for _, r := range readers {
+		p.latency.add(r.latency, r.classes.words, &p.labels)
 	}
 	if !slices.ContainsFunc(p.flags, func(f uint8) bool { return f&rowPrompt != 0 }) {
 		p.meta.BlockSize = 0
@@ -120,149 +123,106 @@ func (r *lakeReader) read(o LakeOptions) error {
 	return nil
 }
 
-// choose tells which rows the view and the hours have, and counts what is left out.
-func (r *lakeReader) choose(o LakeOptions, threads int) error {
-	rows := int(r.file.NumRows())
-	r.wants = newBitset(rows)
-	arrived := make([]int64, 0, rows)
-	probes, others, unwanted := newBitset(rows), newBitset(rows), newBitset(rows)
-	all := errgroup.Group{}
-	all.SetLimit(threads)
-	all.Go(func() error {
-		return r.file.Int64s(r.ctx, "arrived_at", func(v []int64, _ []bool) error {
-			arrived = append(arrived, v...)
-			return nil
-		})
-	})
-	all.Go(func() error {
-		return r.mark("is_probe", true, probes)
-	})
-	all.Go(func() error {
-		var ops parquetio.Dict
-		at := 0
-		return r.file.Strings(r.ctx, "op", &ops, func(codes []int32) error {
-			for i, code := range codes {
-				if code < 0 || !slices.Contains([]string{schemas.OpChat, schemas.OpCompletion, schemas.OpResponses}, ops.Words[code]) {
-					others.set(at + i)
-				}
-			}
-			at += len(codes)
-			return nil
-		})
-	})
-	all.Go(func() error {
-		if o.View == trace.ViewEngine {
-			return r.mark("reached_engine", false, unwanted)
-		}
-		at := 0
-		return r.file.Int64s(r.ctx, "attempt", func(v []int64, _ []bool) error {
-			for i, attempt := range v {
-				if attempt != 0 {
-					unwanted.set(at + i)
-				}
-			}
-			at += len(v)
-			return nil
-		})
-	})
-	if err := all.Wait(); err != nil {
-		return err
+// room makes room for n rows.
+func (p *LakePart) room(n int) {
+	p.at, p.in, p.out, p.turn = make([]int64, 0, n), make([]int32, 0, n), make([]int32, 0, n), make([]int32, 0, n)
+	p.flags, p.group, p.session, p.resolutionUs = make([]uint8, 0, n), make([]uint32, 0, n), make([]int32, 0, n), make([]uint32, 0, n)
+	p.leaf, p.depth, p.private, p.root = make([]uint32, 0, n), make([]int32, 0, n), make([]int32, 0, n), make([]uint32, 0, n)
+}
+
+// take appends the rows of a row group.
+func (p *LakePart) take(r *groupReader) {
+	p.left.add(r.left)
+	if len(r.at) == 0 {
+		return
 	}
-	p := r.part
-	from, to := p.midnightUs()+int64(p.from)*hourUs, p.midnightUs()+int64(p.to)*hourUs
-	p.at = make([]int64, 0, rows)
-	for row, us := range arrived {
-		switch {
-		case !p.Whole() && (us < from || us >= to):
-		case probes.has(row):
-			p.left.Probes++
-		case others.has(row):
-			p.left.OtherOps++
-		case unwanted.has(row) && p.view == trace.ViewEngine:
-			p.left.Unreached++
-		case unwanted.has(row):
-			p.left.Retries++
-		default:
-			r.wants.set(row)
-			p.at = append(p.at, us)
+	p.at, p.in, p.out, p.turn = append(p.at, r.at...), append(p.in, r.in...), append(p.out, r.out...), append(p.turn, r.turn...)
+	p.flags, p.resolutionUs, p.private = append(p.flags, r.flags...), append(p.resolutionUs, r.steps...), append(p.private, r.private...)
+	p.session = p.named.numbers(r.session, p.session)
+	p.takeLabels(r)
+	if r.skip == 0 {
+		p.takeAll(r)
+		return
+	}
+	sample, whole, seen := r.sample, r.whole, 0
+	for k, n := range r.counts {
+		if k%ahead == 0 {
+			next := 0
+			for _, m := range r.kept[k:min(k+ahead, len(r.kept))] {
+				next += int(m)
+			}
+			p.tree.look(r.sample.ids[seen : seen+next])
+			seen += next
+		}
+		p.addRoot(r.firsts[k:][:min(n, 1)])
+		if m := r.wholes[k]; m >= 0 {
+			p.addWhole(whole[:m], p.skip.keepsWhole(r.session[k]))
+			whole = whole[m:]
+		} else {
+			p.addWhole(nil, false)
+		}
+		m := r.kept[k]
+		own := sampled{sample.ids[:m], sample.places[:m]}
+		sample.ids, sample.places = sample.ids[m:], sample.places[m:]
+		if p.skip > r.skip {
+			p.picked = p.picked.again(p.skip, own)
+			own = p.picked
+		}
+		p.addSample(own, int(n))
+		p.thin()
+	}
+}
+
+// ahead is the number of rows whose blocks are looked at together.
+const ahead = 64
+
+// takeAll takes the prompts of a row group that was read with all its blocks.
+func (p *LakePart) takeAll(r *groupReader) {
+	ids := r.ids
+	for k, n := range r.counts {
+		if k%ahead == 0 && p.skip == 0 {
+			next := 0
+			for _, m := range r.counts[k:min(k+ahead, len(r.counts))] {
+				next += int(m)
+			}
+			p.tree.look(ids[:next])
+		}
+		p.addPrompt(ids[:n], r.session[k])
+		ids = ids[n:]
+	}
+}
+
+// takeLabels numbers the groups of the rows of a row group; where it has few different pairs of words, each pair once.
+func (p *LakePart) takeLabels(r *groupReader) {
+	const unseen, few = math.MaxUint32, 1 << 20
+	classes := len(r.class.Words) + 1
+	group := make([]uint32, min((len(r.tenant.Words)+1)*classes, few))
+	for i := range group {
+		group[i] = unseen
+	}
+	word := func(words []string, code int32) *string {
+		if code < 0 {
+			return nil
+		}
+		return &words[code]
+	}
+	for i, class := range r.class.Codes {
+		tenant := r.tenant.Codes[i]
+		g, pair := uint32(unseen), int(tenant+1)*classes+int(class+1)
+		if pair < few {
+			g = group[pair]
+		}
+		if g == unseen {
+			g = p.labels.group(word(r.tenant.Words, tenant), word(r.class.Words, class))
+			if pair < few {
+				group[pair] = g
+			}
+		}
+		p.group = append(p.group, g)
+	}
+	for code, used := range r.models {
+		if used {
+			p.addModel(r.model.Words[code])
 		}
 	}
-	r.n = len(p.at)
-	return nil
-}
-
-// mark sets the rows in which a column is what is looked for.
-func (r *lakeReader) mark(name string, is bool, rows bitset) error {
-	at := 0
-	return r.file.Bools(r.ctx, name, func(v, _ []bool) error {
-		for i := range v {
-			if v[i] == is {
-				rows.set(at + i)
-			}
-		}
-		at += len(v)
-		return nil
-	})
-}
-
-// numbers reads the columns of numbers.
-func (r *lakeReader) numbers() error {
-	p := r.part
-	return errors.Join(
-		r.ints("time_resolution_us", func(v int64, _ bool) { p.resolutionUs = append(p.resolutionUs, clampUs(v)) }),
-		r.ints("turn", func(v int64, ok bool) {
-			if !ok {
-				v = none
-			}
-			p.turn = append(p.turn, int32(v))
-		}),
-		r.ints("output_tokens", func(v int64, ok bool) {
-			if !ok || v <= 0 {
-				v = none
-			}
-			p.out = append(p.out, int32(v))
-		}),
-		r.sampled())
-}
-
-// sampled counts the rows of logs that hold only a part of the traffic.
-func (r *lakeReader) sampled() error {
-	at := 0
-	return r.file.Float64s(r.ctx, "sampled_fraction", func(v []float64, _ []bool) error {
-		for i, share := range v {
-			if share > 0 && share < 1 && r.wants.has(at+i) {
-				r.part.left.Sampled++
-			}
-		}
-		at += len(v)
-		return nil
-	})
-}
-
-// ints takes the values of a column of whole numbers in the wanted rows.
-func (r *lakeReader) ints(name string, take func(v int64, ok bool)) error {
-	at := 0
-	return r.file.Int64s(r.ctx, name, func(v []int64, valid []bool) error {
-		for i := range v {
-			if r.wants.has(at + i) {
-				take(v[i], valid[i])
-			}
-		}
-		at += len(v)
-		return nil
-	})
-}
-
-// words takes the codes of a column of words in the wanted rows; −1 is null.
-func (r *lakeReader) words(name string, d *parquetio.Dict, take func(code int32)) error {
-	at := 0
-	return r.file.Strings(r.ctx, name, d, func(codes []int32) error {
-		for i, code := range codes {
-			if r.wants.has(at + i) {
-				take(code)
-			}
-		}
-		at += len(codes)
-		return nil
-	})
 }

@@ -2,8 +2,8 @@ package profile
 
 import (
 	"cmp"
-	"errors"
 	"math"
+	"math/bits"
 	"slices"
 
 	"tailgate/schemas"
@@ -16,32 +16,23 @@ const (
 	DimTPOT     = "tpot"     // (duration − ttft) / (output_tokens − 1)
 )
 
-var latencyDims = []string{DimTTFT, DimDuration, DimTPOT}
+var latencyDims = [...]string{DimTTFT, DimDuration, DimTPOT}
 
 // latencyBorders are the input lengths that begin a new range.
-var latencyBorders = []int32{0, 256, 1024, 4096, 16_384, 65_536}
+var latencyBorders = [...]int32{0, 256, 1024, 4096, 16_384, 65_536}
 
 // latencies count what production itself took, by class, range of input length and dimension.
 type latencies struct {
-	counts map[latencyKey]*[latencyBins]int64
-}
-
-type latencyKey struct {
-	class uint32
-	block uint8 // place in latencyBorders
-	dim   uint8
+	counts []*[latencyBins]int64 // by class, place in latencyBorders and dimension; nil = none
 }
 
 // A latency lies in one of 16 bins an octave, at most 1/16 of its value wide.
 const latencyBins = 16 * 60
 
-func newLatencies() *latencies { return &latencies{counts: map[latencyKey]*[latencyBins]int64{}} }
+func newLatencies() *latencies { return &latencies{} }
 
 func latencyPlace(us int64) int {
-	shift := 0
-	for v := us; v >= 32; v >>= 1 {
-		shift++
-	}
+	shift := max(bits.Len64(uint64(us))-5, 0)
 	return 16*shift + int(us>>shift)
 }
 
@@ -54,71 +45,83 @@ func latencyBin(place int) (lo, hi int64) {
 	return lo, lo + 1<<shift
 }
 
+// ranges is the number of ranges and dimensions of a class.
+const ranges = len(latencyBorders) * len(latencyDims)
+
 func (l *latencies) of(class uint32, input int32, dim int) *[latencyBins]int64 {
-	k := latencyKey{class: class, dim: uint8(dim)}
-	for int(k.block)+1 < len(latencyBorders) && latencyBorders[k.block+1] <= input {
-		k.block++
+	block := 0
+	for block+1 < len(latencyBorders) && latencyBorders[block+1] <= input {
+		block++
 	}
-	c := l.counts[k]
-	if c == nil {
-		c = &[latencyBins]int64{}
-		l.counts[k] = c
+	k := int(class)*ranges + block*len(latencyDims) + dim
+	for len(l.counts) <= k {
+		l.counts = append(l.counts, make([]*[latencyBins]int64, ranges)...)
 	}
-	return c
+	if l.counts[k] == nil {
+		l.counts[k] = &[latencyBins]int64{}
+	}
+	return l.counts[k]
+}
+
+// each visits what is counted.
+func (l *latencies) each(visit func(class uint32, block, dim int, counts *[latencyBins]int64)) {
+	for k, counts := range l.counts {
+		if counts != nil {
+			visit(uint32(k/ranges), k%ranges/len(latencyDims), k%len(latencyDims), counts)
+		}
+	}
 }
 
 // latencies reads what production took for the answered requests of known input length.
-func (r *lakeReader) latencies() error {
-	p := r.part
-	if len(p.out) != r.n || len(r.failed) != r.n || len(p.group) != r.n {
-		return errors.New("columns of different lengths")
+func (r *groupReader) latencies(group int) (err error) {
+	for k, name := range []string{"ttft_us", "duration_us"} {
+		if r.longs[k], err = r.file.Int64s(group, name, none, r.longs[k][:0]); err != nil {
+			return err
+		}
+		r.longs[k] = chosen(r, r.longs[k])
 	}
-	ttft := make([]uint32, 0, r.n) // 2^32 − 1 = not known
+	classes := make([]uint32, len(r.class.Words)+1)
+	for k := range r.class.Words {
+		classes[k+1] = r.classes.code(&r.class.Words[k])
+	}
+	r.classes.code(nil)
 	const unknown = math.MaxUint32
-	take := func(i, dim int, us int64) {
-		if p.in[i] != none && us >= 0 && us < 1<<56 && !r.failed[i] {
-			p.latency.of(p.labels.groups[p.group[i]].class, p.in[i], dim)[latencyPlace(us)]++
+	for i, ttft := range r.longs[0] {
+		if r.in[i] == none || r.flags[i]&rowFailed != 0 {
+			continue
+		}
+		class, us := classes[r.class.Codes[i]+1], r.longs[1][i]
+		take := func(dim int, us int64) {
+			if us >= 0 && us < 1<<56 {
+				r.latency.of(class, r.in[i], dim)[latencyPlace(us)]++
+			}
+		}
+		take(0, ttft)
+		take(1, us)
+		if ttft >= 0 && ttft < unknown-1 && r.out[i] >= 2 && us >= ttft {
+			take(2, (us-ttft)/int64(r.out[i]-1))
 		}
 	}
-	if err := r.ints("ttft_us", func(us int64, ok bool) {
-		if i := len(ttft); ok && us >= 0 {
-			take(i, 0, us)
-			ttft = append(ttft, uint32(min(us, unknown-1)))
-		} else {
-			ttft = append(ttft, unknown)
-		}
-	}); err != nil {
-		return err
-	}
-	i := -1
-	return r.ints("duration_us", func(us int64, ok bool) {
-		if i++; !ok {
-			return
-		}
-		take(i, 1, us)
-		if first := ttft[i]; first < unknown-1 && p.out[i] >= 2 && us >= int64(first) {
-			take(i, 2, (us-int64(first))/int64(p.out[i]-1))
-		}
-	})
+	return nil
 }
 
 // add sums up; words are the classes of b.
 func (l *latencies) add(b *latencies, words []string, labels *labels) {
-	for k, counts := range b.counts {
-		to := l.of(labels.classes.code(&words[k.class]), latencyBorders[k.block], int(k.dim))
+	b.each(func(class uint32, block, dim int, counts *[latencyBins]int64) {
+		to := l.of(labels.classes.code(&words[class]), latencyBorders[block], dim)
 		for place, n := range counts {
 			to[place] += n
 		}
-	}
+	})
 }
 
 // table gives the bins of the total and of each class.
 func (l *latencies) table(key schemas.ProfileKey, labels *labels) []schemas.ProfileLatency {
 	sums := map[schemas.ProfileLatency]int64{}
-	for k, counts := range l.counts {
-		row := schemas.ProfileLatency{ProfileKey: key, Dim: latencyDims[k.dim], InLo: latencyBorders[k.block], InHi: math.MaxInt32}
-		if int(k.block)+1 < len(latencyBorders) {
-			row.InHi = latencyBorders[k.block+1]
+	l.each(func(class uint32, block, dim int, counts *[latencyBins]int64) {
+		row := schemas.ProfileLatency{ProfileKey: key, Dim: latencyDims[dim], InLo: latencyBorders[block], InHi: math.MaxInt32}
+		if block+1 < len(latencyBorders) {
+			row.InHi = latencyBorders[block+1]
 		}
 		for place, n := range counts {
 			if n == 0 {
@@ -127,10 +130,10 @@ func (l *latencies) table(key schemas.ProfileKey, labels *labels) []schemas.Prof
 			row.LoUs, row.HiUs = latencyBin(place)
 			row.Tenant, row.Class = All, All
 			sums[row] += n
-			row.Class = labels.classes.words[k.class]
+			row.Class = labels.classes.words[class]
 			sums[row] += n
 		}
-	}
+	})
 	return latencyRows(sums)
 }
 

@@ -75,10 +75,14 @@ func gammaFamily() family {
 // gammaShape solves log k − ψ(k) = gap, the gap between log(mean) and mean(log), by Minka's generalised Newton
 // steps from his starting point (T. Minka, "Estimating a Gamma distribution", 2002). NaN when there is none.
 func gammaShape(gap float64) float64 {
+	return gammaShapeNear(gap, (3-gap+math.Sqrt((gap-3)*(gap-3)+24*gap))/(12*gap))
+}
+
+// gammaShapeNear is gammaShape from a start.
+func gammaShapeNear(gap, k float64) float64 {
 	if !(gap > 1/(2*maxShape)) {
 		return math.NaN()
 	}
-	k := (3 - gap + math.Sqrt((gap-3)*(gap-3)+24*gap)) / (12 * gap)
 	for range maxSteps {
 		trigamma := mathext.Zeta(2, k)
 		next := 1 / (1/k + (math.Log(k)-mathext.Digamma(k)-gap)/(k*k*(1/k-trigamma)))
@@ -97,30 +101,31 @@ func weibullFamily() family {
 	return family{
 		dist: Weibull, params: 2,
 		start: func(m moments, s *sample) params {
-			k := weibullShape(m, s)
-			x, w := s.flooredValues()
-			return params{k, math.Pow(powerSum(x, w, k, 1)/m.n, 1/k)}
+			_, logs, w := s.flooredValues()
+			k := weibullShape(m, logs, w)
+			return params{k, math.Pow(powerSum(logs, w, k, 1)/m.n, 1/k)}
 		},
 		density: func(s *sample, p params) float64 {
 			k, scale := p[0], p[1]
-			return s.above.n*(math.Log(k)-k*math.Log(scale)+(k-1)*s.above.meanLog) - powerSum(s.x, s.w, k, scale)
+			return s.above.n*(math.Log(k)-k*math.Log(scale)+(k-1)*s.above.meanLog) - powerSum(s.logs, s.w, k, scale)
 		},
 		cdf: func(p params) func(float64) float64 { return distuv.Weibull{K: p[0], Lambda: p[1]}.CDF },
 	}
 }
 
-// flooredValues are the values and weights with the ties at half a step.
-func (s *sample) flooredValues() (x, w []float64) {
+// flooredValues are the values, their logs and weights with the ties at half a step.
+func (s *sample) flooredValues() (x, logs, w []float64) {
 	if s.ties == 0 {
-		return s.x, s.w
+		return s.x, s.logs, s.w
 	}
-	return append([]float64{s.half}, s.x...), append([]float64{s.ties}, s.w...)
+	return append([]float64{s.half}, s.x...), append([]float64{math.Log(s.half)}, s.logs...), append([]float64{s.ties}, s.w...)
 }
 
 // powerSum is Σ w·(x/scale)ᵏ.
-func powerSum(x, w []float64, k, scale float64) (sum float64) {
-	for i, v := range x {
-		sum += w[i] * math.Pow(v/scale, k)
+func powerSum(logs, w []float64, k, scale float64) (sum float64) {
+	top := math.Log(scale)
+	for i, l := range logs {
+		sum += w[i] * math.Exp(k*(l-top))
 	}
 	return sum
 }
@@ -128,15 +133,14 @@ func powerSum(x, w []float64, k, scale float64) (sum float64) {
 // weibullShape solves the profile likelihood equation Σxᵏlog x/Σxᵏ − 1/k = mean(log x), whose left side grows in
 // k, by Newton steps kept inside a shrinking bracket (Johnson, Kotz, Balakrishnan 1994, ch. 21). NaN when there
 // is none.
-func weibullShape(m moments, s *sample) float64 {
+func weibullShape(m moments, logs, w []float64) float64 {
 	if !(m.varLog > 1/(maxShape*maxShape)) {
 		return math.NaN()
 	}
-	x, w := s.flooredValues()
 	lo, hi := minShape, maxShape
 	k := min(max(math.Pi/math.Sqrt(6*m.varLog), lo), hi) // by the moments of log x
 	for range maxSteps {
-		g, slope := weibullScore(x, w, m.meanLog, k)
+		g, slope := weibullScore(logs, w, m.meanLog, k)
 		if g > 0 {
 			hi = k
 		} else {
@@ -156,11 +160,11 @@ func weibullShape(m moments, s *sample) float64 {
 
 // weibullScore is the profile score and its slope. The logs are taken from their greatest value, so that no
 // power overflows.
-func weibullScore(x, w []float64, meanLog, k float64) (g, slope float64) {
-	top := math.Log(x[len(x)-1])
+func weibullScore(logs, w []float64, meanLog, k float64) (g, slope float64) {
+	top := logs[len(logs)-1]
 	var e0, e1, e2 float64
-	for i, v := range x {
-		l := math.Log(v) - top
+	for i, l := range logs {
+		l -= top
 		e := w[i] * math.Exp(k*l)
 		e0 += e
 		e1 += e * l

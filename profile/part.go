@@ -18,10 +18,9 @@ func (p *LakePart) Write(dir string, f schemas.Footer) ([]schemas.FileDigest, er
 	w := tableWriter{dir: dir, footer: f}
 	writeTable(&w, schemas.TableProfilePart, []schemas.ProfilePart{p.describe()})
 	writeTable(&w, schemas.TableProfilePartRow, p.partRows())
-	nodes := p.tree.nodes[1:]
-	blocks := make([]schemas.ProfilePartBlock, len(nodes))
-	for i, n := range nodes {
-		blocks[i] = schemas.ProfilePartBlock{BlockID: n.id, Parent: int64(n.parent)}
+	blocks := p.tree.list(nil)
+	if p.whole != nil {
+		blocks = p.whole.tree.list(blocks)
 	}
 	writeTable(&w, schemas.TableProfilePartBlock, blocks)
 	if w.err != nil {
@@ -35,7 +34,7 @@ func (p *LakePart) describe() schemas.ProfilePart {
 	return schemas.ProfilePart{
 		Day: p.day, FromHour: int32(p.from), ToHour: int32(p.to), View: p.view, Seed: int64(p.seed), BlockSize: int32(p.blockSize),
 		InputsSHA256: p.meta.SHA256, InputsBytes: p.meta.Bytes, Tokenizer: p.meta.Tokenizer, Epoch: p.meta.Epoch, Model: p.model(),
-		Requests: p.Requests(), Probes: l.Probes, OtherOps: l.OtherOps, Unreached: l.Unreached, Retries: l.Retries, Sampled: l.Sampled, Damaged: l.Damaged,
+		Requests: p.Requests(), Probes: l.Probes, OtherOps: l.OtherOps, Unreached: l.Unreached, Retries: l.Retries, Sampled: l.Sampled, Damaged: l.Damaged, Halvings: int32(p.skip),
 	}
 }
 
@@ -61,9 +60,30 @@ func (p *LakePart) partRows() []schemas.ProfilePartRow {
 		if s := p.session[i]; s != none {
 			r.Session = new(int64(sessions[s]))
 		}
+		if p.whole != nil {
+			r.SharedBlocks = &p.shared[i]
+			if n := p.root[i]; n > 0 {
+				r.FirstBlock = &p.roots.ids[n-1]
+			}
+			if p.whole.has.has(i) {
+				r.WholeBlock = new(int64(p.whole.leaf[i]))
+			}
+		}
 		rows[i] = r
 	}
 	return rows
+}
+
+// list appends the nodes. Those of a whole tree, which stand behind a sample, name their parents by their own numbers.
+func (t *tree) list(to []schemas.ProfilePartBlock) []schemas.ProfilePartBlock {
+	for k, n := range t.nodes[1:] {
+		b := schemas.ProfilePartBlock{BlockID: n.id, Parent: int64(n.parent)}
+		if t.places != nil {
+			b.Place = new(int32(t.places[k+1]))
+		}
+		to = append(to, b)
+	}
+	return to
 }
 
 // ErrNoPart tells that a folder holds no part.
@@ -104,27 +124,32 @@ func partOf(about []schemas.ProfilePart, rows []schemas.ProfilePartRow, blocks [
 	if err := o.Validate(); err != nil || a.ToHour == 0 || a.BlockSize == 0 {
 		return nil, errors.Join(errors.New("it says of no hours of a day what it is"), err)
 	}
-	p := &LakePart{columns: newColumns(), day: a.Day, from: o.FromHour, to: o.ToHour, view: a.View, seed: uint64(a.Seed), blockSize: o.BlockSize,
+	p := &LakePart{columns: newColumns(0), day: a.Day, from: o.FromHour, to: o.ToHour, view: a.View, seed: uint64(a.Seed), blockSize: o.BlockSize,
 		latency: newLatencies(),
 		meta: trace.Meta{Format: trace.FormatLake, Unit: trace.UnitMicros, Convention: trace.ConventionCumulative, Tokenizer: a.Tokenizer,
 			Epoch: a.Epoch, SHA256: a.InputsSHA256, Bytes: a.InputsBytes},
 		left: leftOut{a.Probes, a.OtherOps, a.Unreached, a.Retries, a.Sampled, a.Damaged}}
 	p.addModel(a.Model)
-	depths, err := p.tree.restore(blocks)
+	depths, err := p.restore(halvings(a.Halvings), blocks)
 	if err != nil {
 		return nil, err
 	}
 	p.private = []int32{}
 	for i := range rows {
-		if rows[i].Block < 0 || rows[i].Block > int64(len(blocks)) || rows[i].PrivateBlocks < 0 {
-			return nil, fmt.Errorf("row %d: no such block", i)
+		if err := p.addPartRow(&rows[i], depths); err != nil {
+			return nil, fmt.Errorf("row %d: %w", i, err)
 		}
-		p.addPartRow(&rows[i], depths)
+	}
+	if p.whole == nil {
+		p.rootsFromTree()
 	}
 	return p, p.latency.restore(latency, &p.labels)
 }
 
-func (p *LakePart) addPartRow(r *schemas.ProfilePartRow, depths []int32) {
+func (p *LakePart) addPartRow(r *schemas.ProfilePartRow, depths []int32) error {
+	if r.Block < 0 || r.Block >= int64(len(depths)) || r.PrivateBlocks < 0 {
+		return errors.New("no such block")
+	}
 	known := func(v *int32) int32 {
 		if v == nil {
 			return none
@@ -149,22 +174,81 @@ func (p *LakePart) addPartRow(r *schemas.ProfilePartRow, depths []int32) {
 	p.flags, p.session = append(p.flags, flags), append(p.session, session)
 	p.group = append(p.group, p.labels.group(&r.Tenant, &r.Class))
 	p.leaf, p.depth, p.private = append(p.leaf, uint32(r.Block)), append(p.depth, depths[r.Block]), append(p.private, r.PrivateBlocks)
+	if p.whole == nil {
+		return nil
+	}
+	if r.SharedBlocks == nil || *r.SharedBlocks < 0 || (*r.SharedBlocks > 0) != (r.FirstBlock != nil) {
+		return errors.New("a sample without the number of its blocks")
+	}
+	p.shared = append(p.shared, *r.SharedBlocks)
+	root := []int64{}
+	if r.FirstBlock != nil {
+		root = append(root, *r.FirstBlock)
+	}
+	p.addRoot(root)
+	leaf := int64(0)
+	if r.WholeBlock != nil {
+		if leaf = *r.WholeBlock; leaf < 0 || leaf >= int64(len(p.whole.tree.nodes)) {
+			return errors.New("no such block")
+		}
+	}
+	p.whole.add(uint32(leaf), r.WholeBlock != nil)
+	return nil
 }
 
 // restore puts the nodes of a part back, as they were numbered, and tells their depths.
-func (t *tree) restore(blocks []schemas.ProfilePartBlock) ([]int32, error) {
-	depths := make([]int32, len(blocks)+1)
+func (p *LakePart) restore(skip halvings, blocks []schemas.ProfilePartBlock) ([]int32, error) {
+	if skip > 62 {
+		return nil, fmt.Errorf("a share of 2^-%d of the blocks", skip)
+	}
+	n := len(blocks)
+	if p.skip = skip; skip > 0 {
+		for n = 0; n < len(blocks) && blocks[n].Place != nil; {
+			n++
+		}
+		p.tree.places, p.shared, p.whole = []uint32{0}, []int32{}, &wholePrompts{tree: newTree()}
+		if err := p.whole.tree.restore(blocks[n:]); err != nil {
+			return nil, err
+		}
+	}
+	if err := p.tree.restore(blocks[:n]); err != nil {
+		return nil, err
+	}
+	return p.tree.depths(), nil
+}
+
+func (t *tree) restore(blocks []schemas.ProfilePartBlock) error {
 	for i, b := range blocks {
-		if b.Parent < 0 || b.Parent > int64(i) {
-			return nil, fmt.Errorf("block %d: no such parent", i+1)
+		place := uint32(0)
+		if b.Parent < 0 || b.Parent > int64(i) || b.Place != nil && *b.Place < 0 {
+			return fmt.Errorf("block %d: no such parent", i+1)
+		}
+		if b.Place != nil {
+			place = uint32(*b.Place)
 		}
 		t.reserve(1)
-		if n := t.step(uint32(b.Parent), b.BlockID, hashID(b.BlockID)); n != uint32(i+1) {
-			return nil, fmt.Errorf("block %d is there twice", i+1)
+		if n := t.step(uint32(b.Parent), b.BlockID, place); n != uint32(i+1) {
+			return fmt.Errorf("block %d is there twice", i+1)
 		}
-		depths[i+1] = depths[b.Parent] + 1
 	}
-	return depths, nil
+	return nil
+}
+
+// rootsFromTree numbers the first blocks of all rows by a tree that has all blocks.
+func (c *columns) rootsFromTree() {
+	first := make([]uint32, len(c.tree.nodes)) // by node
+	for k, n := range c.tree.nodes[1:] {
+		if first[k+1] = first[n.parent]; n.parent == 0 {
+			first[k+1] = uint32(k + 1)
+		}
+	}
+	for _, leaf := range c.leaf {
+		var root []int64
+		if leaf > 0 {
+			root = append(root, c.tree.nodes[first[leaf]].id)
+		}
+		c.addRoot(root)
+	}
 }
 
 // restore puts counts back from the rows of the classes.

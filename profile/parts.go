@@ -9,8 +9,8 @@ import (
 	"tailgate/schemas"
 )
 
-// parts computes the tables of the total, in a few parts, and of every group. Parts are computed at the same time, as
-// many as there are threads, and come in a fixed order.
+// parts computes the tables of the total, in a few parts, and of every group; those of the sessions for all at once.
+// Parts are computed at the same time, as many as there are threads, and come in a fixed order.
 func (in *input) parts(ctx context.Context, key schemas.ProfileKey, o Options) ([]*Profile, error) {
 	threads := o.Threads
 	if threads == 0 {
@@ -27,20 +27,20 @@ func (in *input) parts(ctx context.Context, key schemas.ProfileKey, o Options) (
 		own.Tenant, own.Class = g.tenant, g.class
 		if !g.total {
 			tasks = append(tasks, func(p *Profile, s *scratch) {
+				in, g := in.local(g, s)
 				different := in.useTables(p, g, own, s)
 				p.HitCurve = in.hitCurve(g, own, different, s)
 				in.timeTables(p, g, own)
 				in.lengthTables(p, g, own, s)
-				in.sessionTables(p, g, own)
 			})
 			continue
 		}
 		tasks = append(tasks,
 			func(p *Profile, s *scratch) { in.useTables(p, g, own, s) },
-			func(p *Profile, s *scratch) { p.HitCurve = in.hitCurve(g, own, in.tree.different(), s) },
+			func(p *Profile, s *scratch) { p.HitCurve = in.hitCurve(g, own, in.tree.different()<<in.skip, s) },
 			func(p *Profile, _ *scratch) { in.timeTables(p, g, own) },
 			func(p *Profile, s *scratch) { in.lengthTables(p, g, own, s) },
-			func(p *Profile, _ *scratch) { in.sessionTables(p, g, own) },
+			func(p *Profile, _ *scratch) { in.sessionTables(p, groups, own) },
 			func(p *Profile, _ *scratch) { p.CrossShare, p.Bursts = in.crossShare(own), in.bursts(own) })
 	}
 	free := make(chan *scratch, threads)
@@ -89,15 +89,9 @@ func (in *input) lengthTables(p *Profile, g group, key schemas.ProfileKey, s *sc
 	p.Joint, p.JointStat = j.cells(key, s), j.stat(key)
 }
 
-func (in *input) sessionTables(p *Profile, g group, key schemas.ProfileKey) {
-	p.Sessions = in.turns(g, key)
-	p.SessionStat = []schemas.ProfileSessionStat{in.sessionStat(g, key)}
-	p.SessionGap, p.Growth = in.sessionGaps(g, key), in.growth(g, key)
-}
-
 // useTables returns the number of different blocks.
 func (in *input) useTables(p *Profile, g group, key schemas.ProfileKey, s *scratch) int {
 	use := in.use(g, s)
-	p.Roots, p.Popularity, p.Reuse = use.roots(key), use.popularity(key), use.reuse(key)
+	p.Roots, p.Popularity, p.Reuse = use.rootTable(key), use.popularity(key), use.reuse(key)
 	return use.different()
 }

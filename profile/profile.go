@@ -48,6 +48,7 @@ type Options struct {
 	Epoch     string // key epoch of the pseudonyms; "" = the trace's
 
 	hits hitLimits // zero = the default
+	most int       // different blocks that are followed; 0 = maxFollowed
 }
 
 // Validate reports every fault of the options.
@@ -116,13 +117,14 @@ func (w whole) Each(ctx context.Context, visit func(*schemas.TraceRow) error) er
 	return nil
 }
 
-// ComputeFrom profiles the rows of a source that m describes in one pass, see Compute. It keeps about 45 bytes a row
-// and, of the prompts, about 30 bytes for each prefix of blocks that was not seen before, up to 2^25 of them.
+// ComputeFrom profiles the rows of a source that m describes in one pass, see Compute. It keeps about 50 bytes a row
+// and, of the prompts, about 30 bytes for each prefix of blocks that was not seen before, up to maxFollowed of them: a
+// sample, of more. Prompts of requests without a session are kept besides, up to 2^25 prefixes.
 func ComputeFrom(ctx context.Context, m trace.Meta, s Source, o Options) (*Profile, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	c := newColumns()
+	c := newColumns(o.most)
 	err := s.Each(ctx, c.add)
 	if err != nil {
 		return nil, fmt.Errorf("profiling %s: %w", m.Name, err)
@@ -137,8 +139,14 @@ func ComputeFrom(ctx context.Context, m trace.Meta, s Source, o Options) (*Profi
 // profile computes the tables from the columns.
 func (c *columns) profile(ctx context.Context, meta trace.Meta, o Options) (*Profile, error) {
 	c.tree.seal()
+	if c.whole != nil {
+		c.whole.tree.seal()
+	}
 	in := newInput(c, meta)
 	in.sessions = c.tie()
+	for s := range in.sessions.len() {
+		c.flags[in.sessions.of(int32(s))[0]] |= rowStarts
+	}
 	p := &Profile{Meta: []schemas.ProfileMeta{in.metaRow(o)}}
 	parts, err := in.parts(ctx, p.Meta[0].ProfileKey, o)
 	if err != nil {

@@ -66,6 +66,9 @@ func (in *input) seconds(g group) []rateBin {
 		}
 		b := &out[len(out)-1]
 		b.requests++
+		if in.is(i, rowStarts) {
+			b.sessions++
+		}
 		if !in.answered(i) {
 			b.errors++
 			continue
@@ -76,14 +79,6 @@ func (in *input) seconds(g group) []rateBin {
 			b.known++
 			b.out += int64(in.out[i])
 		}
-	}
-	k := 0
-	for rows := range in.eachSession(g) { // ordered by their first row, which is in g
-		at := in.at[rows[0]] - in.originUs
-		for out[k].start+width <= at {
-			k++
-		}
-		out[k].sessions++
 	}
 	return out
 }

@@ -21,6 +21,7 @@ type span struct{ lo, hi float64 }
 // sample is a set of gaps on a clock of a known resolution.
 type sample struct {
 	x, w     []float64 // different values above half a step, ascending, and how often each is seen
+	logs     []float64 // of x
 	spans    []span    // of the gaps that x stands for; nil where they are all x
 	half     float64   // half a step of the clock
 	ties     float64   // gaps below that
@@ -131,12 +132,19 @@ func (s *sample) addCells(gaps iter.Seq[float64]) {
 }
 
 func (s *sample) ready() *sample {
-	s.above = momentsOf(s.x, s.w)
-	s.floored = momentsOf(s.flooredValues())
+	s.logs = make([]float64, len(s.x))
+	for i, v := range s.x {
+		s.logs[i] = math.Log(v)
+	}
+	s.above = momentsOf(s.x, s.logs, s.w)
+	s.floored = s.above
+	if s.ties > 0 {
+		s.floored = momentsOf(s.flooredValues())
+	}
 	return s
 }
 
-func momentsOf(x, w []float64) moments {
+func momentsOf(x, logs, w []float64) moments {
 	var m moments
 	for _, v := range w {
 		m.n += v
@@ -144,9 +152,7 @@ func momentsOf(x, w []float64) moments {
 	if m.n == 0 {
 		return m
 	}
-	logs := make([]float64, len(x))
 	for i, v := range x {
-		logs[i] = math.Log(v)
 		m.mean += w[i] / m.n * v
 		m.meanLog += w[i] / m.n * logs[i]
 	}
@@ -205,19 +211,65 @@ func (s *sample) refine(f family, start params) params {
 // ks is the one-sample Kolmogorov–Smirnov distance. The clock rounds, so the law is read half a step above and
 // below each value.
 func (s *sample) ks(cdf func(float64) float64) float64 {
-	d, seen := 0.0, 0.0
+	k := ksSearch{s: s, cdf: cdf, before: make([]float64, len(s.x)+1)}
+	k.before[0] = s.ties / s.n
 	if s.ties > 0 {
-		seen = s.ties
-		d = math.Abs(cdf(s.half) - seen/s.n)
+		k.most = math.Abs(cdf(s.half) - k.before[0])
 	}
-	for i, x := range s.x {
-		at := span{x, x}
-		if s.spans != nil {
-			at = s.spans[i]
+	seen := s.ties
+	for i, w := range s.w {
+		seen += w
+		k.before[i+1] = seen / s.n
+	}
+	const first = 32 // values that are looked at before any is left out
+	from, at := k.read(0), 0
+	var reads [first]ksRead
+	for j := 1; j < first && at < len(s.x)-1; j++ {
+		at = max((len(s.x)-1)*j/(first-1), at)
+		reads[j] = k.read(at)
+	}
+	last := 0
+	for j := 1; j < first; j++ {
+		if to := (len(s.x) - 1) * j / (first - 1); to > last {
+			k.between(last, to, from, reads[j])
+			last, from = to, reads[j]
 		}
-		d = max(d, math.Abs(cdf(max(at.lo-s.half, 0))-seen/s.n))
-		seen += s.w[i]
-		d = max(d, math.Abs(cdf(at.hi+s.half)-seen/s.n))
 	}
-	return d
+	return k.most
+}
+
+// ksSearch looks for the greatest distance. The law and the share of the values below both grow, so what lies between
+// two values is no further apart than the law at one of them and the share at the other; where that is no more than the
+// greatest distance so far, nothing between them needs to be read.
+type ksSearch struct {
+	s      *sample
+	cdf    func(float64) float64
+	before []float64 // share of the gaps below each value
+	most   float64
+}
+
+// ksRead is the law at a value, half a step below and above.
+type ksRead struct{ lo, hi float64 }
+
+func (k *ksSearch) read(i int) ksRead {
+	if i >= len(k.s.x) {
+		return ksRead{}
+	}
+	at := span{k.s.x[i], k.s.x[i]}
+	if k.s.spans != nil {
+		at = k.s.spans[i]
+	}
+	r := ksRead{k.cdf(max(at.lo-k.s.half, 0)), k.cdf(at.hi + k.s.half)}
+	k.most = max(k.most, math.Abs(r.lo-k.before[i]), math.Abs(r.hi-k.before[i+1]))
+	return r
+}
+
+func (k *ksSearch) between(from, to int, a, b ksRead) {
+	if to-from < 2 || max(b.hi-k.before[from+1], k.before[to]-a.lo) <= k.most {
+		return
+	}
+	middle := (from + to) / 2
+	m := k.read(middle)
+	k.between(from, middle, a, m)
+	k.between(middle, to, m, b)
 }

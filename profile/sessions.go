@@ -1,10 +1,6 @@
 package profile
 
-import (
-	"slices"
-
-	"tailgate/schemas"
-)
+import "slices"
 
 // sessions are the rows of each session in arrival order; sessions are numbered by their first row.
 type sessions struct {
@@ -30,6 +26,7 @@ func (c *columns) tie() sessions {
 	n := c.len()
 	of := make([]int32, n)
 	isParent := c.parentsOfLoose()
+	_, leaf := c.prompts()
 	byNode := c.sessionNodes(isParent)
 	named := unseen(int(c.named.n))
 	nodes := unseen(len(byNode))
@@ -48,17 +45,17 @@ func (c *columns) tie() sessions {
 			of[i] = open(&named[c.session[i]])
 		case c.parent != nil && c.parent[i] != none:
 			of[i] = of[c.parent[i]]
-		case isParent.has(i) || byNode == nil || byNode[c.leaf[i]] == 0:
+		case isParent.has(i) || byNode == nil || byNode[leaf[i]] == 0:
 			of[i] = open(&alone)
 		default:
-			of[i] = open(&nodes[byNode[c.leaf[i]]])
+			of[i] = open(&nodes[byNode[leaf[i]]])
 		}
 	}
-	return gather(of, int(count))
+	return gatherSessions(of, int(count))
 }
 
-// gather lists the rows of each session.
-func gather(of []int32, count int) sessions {
+// gatherSessions lists the rows of each session.
+func gatherSessions(of []int32, count int) sessions {
 	s := sessions{start: make([]int32, count+1), rows: make([]int32, len(of))}
 	for _, k := range of {
 		s.start[k+1]++
@@ -90,29 +87,30 @@ func (c *columns) parentsOfLoose() bitset {
 
 // loose tells whether nothing but its prompt says to which session a row belongs.
 func (c *columns) loose(i int, isParent bitset) bool {
-	return c.depth[i] > 0 && (c.session == nil || c.session[i] == none) && (c.parent == nil || c.parent[i] == none) && !isParent.has(i)
+	return c.root[i] > 0 && (c.session == nil || c.session[i] == none) && (c.parent == nil || c.parent[i] == none) && !isParent.has(i)
 }
 
 // sessionNodes gives for every node of the tree the node that stands for the session of the loose rows that end
 // there: the first one on the way to it that is no common prefix, 0 where all are. It is nil where no row is loose.
 func (c *columns) sessionNodes(isParent bitset) []uint32 {
+	tree, leaf := c.prompts()
 	var members, next []uint32 // of loose rows: those at or below a node; different blocks that follow it
 	for i := range c.at {
 		if !c.loose(i, isParent) {
 			continue
 		}
 		if members == nil {
-			members, next = make([]uint32, len(c.tree.nodes)), make([]uint32, len(c.tree.nodes))
+			members, next = make([]uint32, len(tree.nodes)), make([]uint32, len(tree.nodes))
 		}
-		members[c.leaf[i]]++
+		members[leaf[i]]++
 		if c.private != nil && c.private[i] > 0 {
-			next[c.leaf[i]]++
+			next[leaf[i]]++
 		}
 	}
 	if members == nil {
 		return nil
 	}
-	nodes := c.tree.nodes
+	nodes := tree.nodes
 	for k := len(nodes) - 1; k > 0; k-- {
 		if members[k] > 0 {
 			members[nodes[k].parent] += members[k]
@@ -148,22 +146,3 @@ func newBitset(n int) bitset { return make(bitset, (n+63)/64) }
 func (b bitset) set(i int) { b[i/64] |= 1 << (i % 64) }
 
 func (b bitset) has(i int) bool { return b != nil && b[i/64]&(1<<(i%64)) != 0 }
-
-// turns counts the sessions that start in g by their number of requests. A session belongs to the tenant and
-// class of its first request, and all its requests count.
-func (in *input) turns(g group, key schemas.ProfileKey) []schemas.ProfileSession {
-	counts := map[int32]int64{}
-	for rows := range in.eachSession(g) {
-		counts[int32(len(rows))]++
-	}
-	sizes := make([]int32, 0, len(counts))
-	for s := range counts {
-		sizes = append(sizes, s)
-	}
-	slices.Sort(sizes)
-	out := make([]schemas.ProfileSession, len(sizes))
-	for i, s := range sizes {
-		out[i] = schemas.ProfileSession{ProfileKey: key, Turns: s, Sessions: counts[s]}
-	}
-	return out
-}

@@ -1,66 +1,144 @@
 package profile
 
 import (
-	"cmp"
+	"maps"
+	"math"
 	"math/bits"
 	"slices"
 
 	"tailgate/schemas"
 )
 
-// sessionStat sums up the sessions that start in g.
-func (in *input) sessionStat(g group, key schemas.ProfileKey) schemas.ProfileSessionStat {
-	row := schemas.ProfileSessionStat{ProfileKey: key}
-	multi, told, shorter, branches, kept, full, withBlocks := 0, 0, 0, 0, 0, 0, 0
-	for rows := range in.eachSession(g) {
-		row.Sessions++
-		row.Turns += int64(len(rows))
-		if len(rows) > 1 {
-			multi++
+// sessionSums sums up the sessions that start in a group.
+type sessionSums struct {
+	in             *input
+	stat           schemas.ProfileSessionStat
+	multi          int
+	told, shorter  int // later turns that tell what they add, and those that are shorter than what was before
+	turns          []int64
+	many           map[int32]int64 // sessions of more turns than turns has
+	gaps           [turnBuckets][logBins]int64
+	growth, shrink [logBins]int64
+	history        history
+}
+
+// fewTurns is the number of turns up to which sessions are counted in a table.
+const fewTurns = 256
+
+func newSessionSums(in *input) *sessionSums {
+	return &sessionSums{in: in, turns: make([]int64, fewTurns), many: map[int32]int64{}, history: history{in: in}}
+}
+
+// maxSums is the number of groups whose sessions are summed up in one pass, at 17 kB each.
+const maxSums = 1 << 12
+
+// sessionTables fills the tables of the sessions of all groups, the total first. A session belongs to the tenant and class
+// of its first request, and all its requests count.
+func (in *input) sessionTables(p *Profile, groups []group, key schemas.ProfileKey) {
+	for len(groups) > 0 {
+		part := groups[:min(len(groups), maxSums)]
+		groups = groups[len(part):]
+		sums := make([]*sessionSums, len(part))
+		byLabel, total := make([]*sessionSums, len(in.labels.groups)), (*sessionSums)(nil)
+		for k, g := range part {
+			if sums[k] = newSessionSums(in); g.total {
+				total = sums[k]
+			} else {
+				byLabel[g.label] = sums[k]
+			}
 		}
-		in.eachLaterTurn(rows, func(parent, child int32) {
-			row.LaterTurns++
-			if d, ok := in.newTokens(parent, child); ok {
-				told++
-				if d < 0 {
-					shorter++
+		for s := range int32(in.sessions.len()) {
+			rows := in.sessions.of(s)
+			for _, sum := range []*sessionSums{total, byLabel[in.group[rows[0]]]} {
+				if sum != nil {
+					sum.add(rows)
 				}
 			}
-			blocks := in.fullBlocks(parent)
-			if !in.is(child, rowPrompt) || blocks == 0 {
-				return
-			}
-			withBlocks++
-			shared := min(in.tree.common(in.leaf[parent], in.depth[parent], in.leaf[child], in.depth[child]), blocks)
-			if shared < blocks {
-				branches++
-			}
-			kept, full = kept+shared, full+blocks
-		})
-	}
-	share := func(n, of int) *float64 {
-		if of == 0 {
-			return nil
 		}
-		return val(float64(n) / float64(of))
+		for k, g := range part {
+			key.Tenant, key.Class = g.tenant, g.class
+			s := sums[k]
+			p.Sessions, p.SessionStat = append(p.Sessions, s.sessionTurns(key)...), append(p.SessionStat, s.sessionStat(key))
+			p.SessionGap, p.Growth = append(p.SessionGap, s.sessionGaps(key)...), append(p.Growth, s.growthTable(key)...)
+		}
 	}
-	row.MultiTurn = share(multi, int(row.Sessions))
-	row.NegativeGrowth = share(shorter, told)
-	row.Branches, row.Carry = share(branches, withBlocks), share(kept, full)
+}
+
+// add takes a session.
+func (s *sessionSums) add(rows []int32) {
+	in := s.in
+	s.stat.Sessions++
+	s.stat.Turns += int64(len(rows))
+	if len(rows) < fewTurns {
+		s.turns[len(rows)]++
+	} else {
+		s.many[int32(len(rows))]++
+	}
+	if len(rows) > 1 {
+		s.multi++
+	}
+	for k, i := range rows {
+		if k > 0 {
+			gap := in.at[i] - in.at[rows[k-1]]
+			place := logPlace(gap)
+			if gap < in.resolution {
+				place = 0
+			}
+			s.gaps[turnBucket(k)][place]++
+		}
+		switch {
+		case in.parent != nil && in.parent[i] != none:
+			s.later(in.parent[i], i)
+		case k > 0:
+			s.later(rows[k-1], i)
+		}
+	}
+}
+
+// later takes a turn that follows another of its session: its parent where the trace tells one, else the turn before.
+func (s *sessionSums) later(parent, child int32) {
+	s.stat.LaterTurns++
+	if d, ok := s.in.newTokens(parent, child); ok {
+		s.told++
+		if d >= 0 {
+			s.growth[logPlace(d)]++
+		} else {
+			s.shorter++
+			s.shrink[logPlace(-d)]++
+		}
+	}
+	s.history.take(parent, child)
+}
+
+// sessionStat is the row of the sums.
+func (s *sessionSums) sessionStat(key schemas.ProfileKey) schemas.ProfileSessionStat {
+	row := s.stat
+	row.ProfileKey = key
+	row.MultiTurn = share(s.multi, int(row.Sessions))
+	row.NegativeGrowth = share(s.shorter, s.told)
+	s.history.fill(&row)
 	return row
 }
 
-// eachLaterTurn calls visit for every turn that follows another of its session: its parent where the trace tells
-// one, else the turn before.
-func (in *input) eachLaterTurn(rows []int32, visit func(parent, child int32)) {
-	for k, i := range rows {
-		switch {
-		case in.parent != nil && in.parent[i] != none:
-			visit(in.parent[i], i)
-		case k > 0:
-			visit(rows[k-1], i)
+// sessionTurns counts the sessions by their number of requests.
+func (s *sessionSums) sessionTurns(key schemas.ProfileKey) []schemas.ProfileSession {
+	var out []schemas.ProfileSession
+	for turns, n := range s.turns {
+		if n > 0 {
+			out = append(out, schemas.ProfileSession{ProfileKey: key, Turns: int32(turns), Sessions: n})
 		}
 	}
+	for _, turns := range slices.Sorted(maps.Keys(s.many)) {
+		out = append(out, schemas.ProfileSession{ProfileKey: key, Turns: turns, Sessions: s.many[turns]})
+	}
+	return out
+}
+
+func share(n, of int) *float64 {
+	if of == 0 {
+		return nil
+	}
+	return val(float64(n) / float64(of))
 }
 
 // fullBlocks is the number of whole blocks in the prompt of row i.
@@ -71,51 +149,37 @@ func (in *input) fullBlocks(i int32) int {
 	return min(int(in.in[i])/in.meta.BlockSize, int(in.blocks(i)))
 }
 
-// turnBuckets names the place of a later turn in its session, from 1 on.
-func turnBucket(place int) (name string, order int) {
+// turnBuckets are the ranges of places of a later turn in its session; their names stand in the order of the table.
+const turnBuckets = 5
+
+// turnBucket is the range of a place, from 1 on.
+func turnBucket(place int) int {
 	switch {
-	case place <= 1:
-		return "1", 0
-	case place == 2:
-		return "2", 1
+	case place <= 2:
+		return place - 1
 	case place <= 4:
-		return "3-4", 2
+		return 2
 	case place <= 8:
-		return "5-8", 3
+		return 3
 	}
-	return "9+", 4
+	return 4
 }
 
 // sessionGaps is the histogram of the times from turn to turn. Nothing is told below the clock's resolution.
-func (in *input) sessionGaps(g group, key schemas.ProfileKey) []schemas.ProfileSessionGap {
-	type bin struct {
-		order int
-		lo    int64
-	}
-	counts, names := map[bin]int64{}, map[int]string{}
-	for rows := range in.eachSession(g) {
-		for k := 1; k < len(rows); k++ {
-			name, order := turnBucket(k)
-			names[order] = name
-			gap := in.at[rows[k]] - in.at[rows[k-1]]
-			lo, _ := logBin(gap)
-			if gap < in.resolution {
-				lo = 0
+func (s *sessionSums) sessionGaps(key schemas.ProfileKey) []schemas.ProfileSessionGap {
+	var out []schemas.ProfileSessionGap
+	for bucket, name := range [turnBuckets]string{"1", "2", "3-4", "5-8", "9+"} {
+		for place, n := range s.gaps[bucket] {
+			if n == 0 {
+				continue
 			}
-			counts[bin{order, lo}]++
+			lo, hi := logBorders(place)
+			if lo == 0 {
+				hi = max(hi, s.in.resolution)
+			}
+			out = append(out, schemas.ProfileSessionGap{ProfileKey: key, Turn: name, LoUs: lo, HiUs: hi, N: n})
 		}
 	}
-	out := make([]schemas.ProfileSessionGap, 0, len(counts))
-	for b, n := range counts {
-		_, hi := logBin(b.lo)
-		if b.lo == 0 {
-			hi = max(hi, in.resolution)
-		}
-		out = append(out, schemas.ProfileSessionGap{ProfileKey: key, Turn: names[b.order], LoUs: b.lo, HiUs: hi, N: n})
-	}
-	slices.SortFunc(out, func(a, b schemas.ProfileSessionGap) int {
-		return cmp.Or(cmp.Compare(a.Turn, b.Turn), cmp.Compare(a.LoUs, b.LoUs))
-	})
 	return out
 }
 
@@ -149,28 +213,20 @@ func (in *input) newTokens(parent, child int32) (tokens int64, ok bool) {
 	return int64(in.in[child]) - int64(in.in[parent]) - int64(in.out[parent]), true
 }
 
-// growth is the histogram of what later turns add; bins as logBin, mirrored below 0.
-func (in *input) growth(g group, key schemas.ProfileKey) []schemas.ProfileGrowth {
-	counts := map[[2]int32]int64{}
-	for rows := range in.eachSession(g) {
-		in.eachLaterTurn(rows, func(parent, child int32) {
-			d, ok := in.newTokens(parent, child)
-			if !ok {
-				return
-			}
-			if d >= 0 {
-				lo, hi := logBin(d)
-				counts[[2]int32{int32(lo), int32(min(hi, 1<<31-1))}]++
-				return
-			}
-			lo, hi := logBin(-d)
-			counts[[2]int32{int32(max(1-hi, -1<<31)), int32(1 - lo)}]++
-		})
+// growthTable is the histogram of what later turns add; bins as logBin, mirrored below 0.
+func (s *sessionSums) growthTable(key schemas.ProfileKey) []schemas.ProfileGrowth {
+	var out []schemas.ProfileGrowth
+	for place, n := range slices.Backward(s.shrink[:]) {
+		if n > 0 {
+			lo, hi := logBorders(place)
+			out = append(out, schemas.ProfileGrowth{ProfileKey: key, LoTok: int32(max(1-hi, math.MinInt32)), HiTok: int32(1 - lo), N: n})
+		}
 	}
-	out := make([]schemas.ProfileGrowth, 0, len(counts))
-	for b, n := range counts {
-		out = append(out, schemas.ProfileGrowth{ProfileKey: key, LoTok: b[0], HiTok: b[1], N: n})
+	for place, n := range s.growth {
+		if n > 0 {
+			lo, hi := logBorders(place)
+			out = append(out, schemas.ProfileGrowth{ProfileKey: key, LoTok: int32(lo), HiTok: int32(min(hi, math.MaxInt32)), N: n})
+		}
 	}
-	slices.SortFunc(out, func(a, b schemas.ProfileGrowth) int { return cmp.Compare(a.LoTok, b.LoTok) })
 	return out
 }

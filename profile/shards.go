@@ -3,8 +3,6 @@ package profile
 import (
 	"math"
 	"sort"
-
-	"gonum.org/v1/gonum/stat/distuv"
 )
 
 // A hit curve of more different blocks than exactBlocks comes from a sample of about sampleBlocks of them: SHARDS
@@ -14,7 +12,8 @@ import (
 // number, is put at the shortest distance (the paper's SHARDS_adj). With chained ids all blocks before a hit are
 // hits, so the blocks between that are not sampled change nothing; ids that are not chained give an upper bound.
 //
-// Blocks that no other request has are counted exactly at their places, since their numbers are known.
+// Blocks that no other request has are counted exactly at their places, since their numbers are known. A trace of which
+// the tree holds a sample gives no curve of more blocks than those.
 type hitLimits struct{ exactBlocks, sampleBlocks int }
 
 func (l hitLimits) orDefault() hitLimits {
@@ -31,9 +30,6 @@ func (l hitLimits) rate(different int) float64 {
 	}
 	return float64(l.sampleBlocks) / float64(different)
 }
-
-// parts is the number of parts of the sample that tell its error, by leaving out each in turn.
-const parts = 16
 
 // hitCounts sums up the hits of one replay.
 type hitCounts struct {
@@ -70,7 +66,7 @@ func newHitCounts(capacities []int64, rate float64) *hitCounts {
 // replayHits replays the blocks of g, so many of which are different, against LRU caches of all capacities at once, see
 // PrefixHits.
 func (in *input) replayHits(g group, capacities []int64, different int, scratch *scratch) *hitCounts {
-	rate := scratch.limits.rate(different)
+	rate := min(scratch.limits.rate(different), in.skip.rate())
 	c := newHitCounts(capacities, rate)
 	weight := 1 / rate
 	stack := newLRUStack(int64(math.Round(weight*(1<<weightBits))), int(float64(different)*rate))
@@ -90,6 +86,9 @@ func (in *input) replayHits(g group, capacities []int64, different int, scratch 
 		need := int64(0)
 		for k, at := range scratch.path {
 			block := in.tree.nodes[at].block
+			if in.skip > 0 {
+				k = int(in.tree.places[at])
+			}
 			h := uint64(0)
 			if rate < 1 {
 				if h = sampleHash(uint64(in.tree.nodes[block].id) ^ scratch.salt); h > below {
@@ -99,24 +98,16 @@ func (in *input) replayHits(g group, capacities []int64, different int, scratch 
 			number, _ := num.of(block)
 			need = max(need, stack.touch(number))
 			if counted {
-				c.add(need, h%parts, HitRatio{weight, weight * float64(blockTokens(int64(in.in[i]), k, size)), weight / float64(n)})
+				c.add(need, samplePart(h), HitRatio{weight, weight * float64(blockTokens(int64(in.in[i]), k, size)), weight / float64(n)})
 			}
 		}
-		private := int64(n - in.depth[i])
-		stack.pass(private)
+		followed := in.followed(i)
+		stack.pass(int64(n - followed))
 		if counted {
-			c.row(n, in.depth[i], int64(in.in[i]), int64(size))
+			c.row(n, followed, int64(in.in[i]), int64(size))
 		}
 	}
 	return c
-}
-
-// sampleHash chooses the sample: the finalizer of SplitMix64 (Steele, Lea, Flood 2014).
-func sampleHash(x uint64) uint64 {
-	x += 0x9e3779b97f4a7c15
-	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
-	x = (x ^ x>>27) * 0x94d049bb133111eb
-	return x ^ x>>31
 }
 
 // add takes one use.
@@ -134,14 +125,14 @@ func (c *hitCounts) add(need int64, part uint64, use HitRatio) {
 	c.byPart[k][part] += use.Block
 }
 
-// row takes the exact numbers of a request of n blocks, depth of which another request may share.
-func (c *hitCounts) row(n, depth int32, input, size int64) {
+// row takes the exact numbers of a request of n blocks, so many of which another request may share.
+func (c *hitCounts) row(n, followed int32, input, size int64) {
 	c.total.Requests++
 	c.total.Blocks += int64(n)
 	c.total.Tokens += min(input, int64(n)*size)
-	c.wanted.Block += float64(depth)
-	c.wanted.Token += float64(min(input, int64(depth)*size))
-	c.wanted.RequestMean += float64(depth) / float64(n)
+	c.wanted.Block += float64(followed)
+	c.wanted.Token += float64(min(input, int64(followed)*size))
+	c.wanted.RequestMean += float64(followed) / float64(n)
 }
 
 // hits gives the ratios at the capacities.
@@ -182,20 +173,12 @@ func (c *hitCounts) blockError(k int) float64 {
 		}
 	}
 	var without [parts]float64
-	mean := 0.0
 	for p := range parts {
 		hits := -c.seen.Block + c.seenByPart[p] // the correction: what is seen too little
 		for b := 0; b <= last; b++ {
 			hits += c.sums[b].Block - c.byPart[b][p]
 		}
 		without[p] = (c.wanted.Block + hits*parts/(parts-1)) / blocks
-		mean += without[p] / parts
 	}
-	sum := 0.0
-	for _, x := range without {
-		sum += (x - mean) * (x - mean)
-	}
-	t := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: parts - 1}.Quantile(.975)
-	choice := t * math.Sqrt(sum*(parts-1)/parts)
-	return math.Hypot(choice, distance)
+	return math.Hypot(leftOutError(without), distance)
 }

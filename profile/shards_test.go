@@ -15,7 +15,7 @@ import (
 func chats(t *testing.T, seed uint64, n int) *input {
 	t.Helper()
 	r := rng.New(seed, "chats")
-	c := newColumns()
+	c := newColumns(0)
 	var open [400][]int64
 	for i := range n {
 		k := int(math.Abs(r.NormFloat64()) * 130)
@@ -158,7 +158,7 @@ func TestFullTreeCounts(t *testing.T) {
 		depth int
 		lost  int64
 	}{{[]int64{1, 2, 3}, 3, 0}, {[]int64{1, 2, 9, 10, 11}, 3, 2}, {[]int64{1, 2, 3}, 3, 2}, {[]int64{7}, 0, 3}, {[]int64{1, 7, 8}, 1, 5}} {
-		if _, depth := tr.add(c.ids); depth != c.depth || tr.lost != c.lost {
+		if _, depth := tr.add(c.ids, nil); depth != c.depth || tr.lost != c.lost {
 			t.Errorf("%v: depth %d, %d lost, want %d and %d", c.ids, depth, tr.lost, c.depth, c.lost)
 		}
 	}

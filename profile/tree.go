@@ -2,24 +2,27 @@ package profile
 
 import "math/bits"
 
-// maxNodes bounds the prefix tree: 2^25 different prefixes, about 800 MiB. Blocks behind it are counted and not
+// maxNodes bounds a tree of whole prompts: 2^25 different prefixes, about 800 MiB. Blocks behind it are counted and not
 // followed, see tree.lost.
 const maxNodes = 1 << 25
 
 // tree holds every prefix of blocks that some request begins with, once: a request is the node of its last block, and
-// the blocks before it are the nodes above. It is what stands for the hash ids of a trace, which are not kept.
+// the blocks before it are the nodes above. It is what stands for the hash ids of a trace, which are not kept. A tree
+// of a sample holds the sampled blocks alone, with the places that they have in their prompts.
 //
 // Nodes are numbered from 1 in order of first sight, so a node comes after the one above it. Ids that are chained (an
 // id tells all that lies before its block) have one node each; an id that is seen behind different prefixes has a
 // node for each, and block tells that they are one.
 type tree struct {
 	nodes   []node
+	places  []uint32 // by node: its place in the prompts, from 0; nil where all blocks are there, so that it is the depth
 	slots   []uint64 // open addressing, linear probing: the tag of an id's hash << 32 | its first node; 0 = free
 	shift   uint     // from a hash to its slot
 	alias   map[aliasKey]uint32
 	aliases int   // nodes of an id that has an earlier one; with 0, the ids are chained
 	limit   int   // nodes at most
 	lost    int64 // blocks that had no room
+	seen    int64 // keeps what look reads
 }
 
 type node struct {
@@ -30,8 +33,8 @@ type node struct {
 
 // aliasKey finds the second and later nodes of an id.
 type aliasKey struct {
-	id     int64
-	parent uint32
+	id            int64
+	parent, place uint32
 }
 
 const minSlotBits = 12
@@ -81,12 +84,17 @@ func (t *tree) find(id int64, h uint64) uint32 {
 	}
 }
 
-// add takes the blocks of one request and returns the node of the last one that has a place, and how many have.
-func (t *tree) add(ids []int64) (leaf uint32, depth int) {
+// add takes the blocks of one request, and their places where they are a sample. It returns the node of the last one
+// that has room, and how many have.
+func (t *tree) add(ids []int64, places []uint32) (leaf uint32, depth int) {
 	t.reserve(len(ids))
-	leaf, depth = t.known(ids)
+	leaf, depth = t.known(ids, places)
 	for k := depth; k < len(ids); k++ {
-		next := t.step(leaf, ids[k], hashID(ids[k]))
+		place := uint32(0)
+		if places != nil {
+			place = places[k]
+		}
+		next := t.step(leaf, ids[k], place)
 		if next == 0 {
 			t.lost += int64(len(ids) - k)
 			return leaf, k
@@ -99,7 +107,7 @@ func (t *tree) add(ids []int64) (leaf uint32, depth int) {
 // known is the node of the longest prefix whose last id was seen before. Most prompts go on from an earlier one, and
 // with chained ids one look for its last block finds it: the blocks before it lie above, and are compared without a
 // search. Where they are others, nothing is known, and every block is searched for.
-func (t *tree) known(ids []int64) (leaf uint32, depth int) {
+func (t *tree) known(ids []int64, places []uint32) (leaf uint32, depth int) {
 	for k := len(ids) - 1; k >= 0; k-- {
 		at := t.find(ids[k], hashID(ids[k]))
 		if at == 0 {
@@ -107,7 +115,7 @@ func (t *tree) known(ids []int64) (leaf uint32, depth int) {
 		}
 		above := at
 		for i := k; i >= 0; i-- {
-			if above == 0 || t.nodes[above].id != ids[i] {
+			if above == 0 || t.nodes[above].id != ids[i] || places != nil && t.places[above] != places[i] {
 				return 0, 0
 			}
 			above = t.nodes[above].parent
@@ -120,21 +128,35 @@ func (t *tree) known(ids []int64) (leaf uint32, depth int) {
 	return 0, 0
 }
 
-// reserve makes room for n more nodes in the table.
-func (t *tree) reserve(n int) {
-	if 4*(len(t.nodes)+n) > 3*len(t.slots) {
-		t.resize(bits.Len(uint(len(t.slots))))
+// look reads the places of some ids in the table, so that the waits for memory overlap, before they are searched for one
+// after the other.
+func (t *tree) look(ids []int64) {
+	for _, id := range ids {
+		t.seen += t.nodes[uint32(t.slots[hashID(id)>>t.shift])].id
 	}
 }
 
-// step is the node of id below parent, a new one at first sight, 0 where there is no room.
-func (t *tree) step(parent uint32, id int64, h uint64) uint32 {
-	first := t.find(id, h)
-	if first != 0 && t.nodes[first].parent == parent {
-		return first
+// reserve makes room for n more nodes in the table.
+func (t *tree) reserve(n int) {
+	slots := len(t.slots)
+	for 4*(len(t.nodes)+n) > 3*slots {
+		slots *= 2
 	}
+	if slots > len(t.slots) {
+		t.resize(bits.Len(uint(slots)) - 1)
+	}
+}
+
+// step is the node of id below parent, a new one at first sight, 0 where there is no room. The place counts in a tree of
+// a sample.
+func (t *tree) step(parent uint32, id int64, place uint32) uint32 {
+	h := hashID(id)
+	first := t.find(id, h)
 	if first != 0 {
-		if n, ok := t.alias[aliasKey{id, parent}]; ok {
+		if t.nodes[first].parent == parent && (t.places == nil || t.places[first] == place) {
+			return first
+		}
+		if n, ok := t.alias[aliasKey{id, parent, place}]; ok {
 			return n
 		}
 	}
@@ -143,16 +165,28 @@ func (t *tree) step(parent uint32, id int64, h uint64) uint32 {
 		return 0
 	}
 	if first == 0 {
-		t.nodes = append(t.nodes, node{id: id, parent: parent, block: n})
-		t.place(h, n)
-		return n
+		return t.grow(parent, id, place)
+	}
+	if t.places != nil {
+		t.places = append(t.places, place)
 	}
 	if t.alias == nil {
 		t.alias = map[aliasKey]uint32{}
 	}
 	t.nodes = append(t.nodes, node{id: id, parent: parent, block: first})
-	t.alias[aliasKey{id, parent}] = n
+	t.alias[aliasKey{id, parent, place}] = n
 	t.aliases++
+	return n
+}
+
+// grow is a new node below parent for an id that has none.
+func (t *tree) grow(parent uint32, id int64, place uint32) uint32 {
+	n := uint32(len(t.nodes))
+	if t.places != nil {
+		t.places = append(t.places, place)
+	}
+	t.nodes = append(t.nodes, node{id: id, parent: parent, block: n})
+	t.place(hashID(id), n)
 	return n
 }
 
@@ -175,8 +209,8 @@ func (t *tree) path(buf []uint32, leaf uint32, depth int32) []uint32 {
 	return buf
 }
 
-// common is the number of leading blocks that two requests share.
-func (t *tree) common(a uint32, depthA int32, b uint32, depthB int32) int {
+// common is the node of the last of the leading blocks that two requests share, and how many they are.
+func (t *tree) common(a uint32, depthA int32, b uint32, depthB int32) (node uint32, blocks int) {
 	for ; depthA > depthB; depthA-- {
 		a = t.nodes[a].parent
 	}
@@ -186,30 +220,58 @@ func (t *tree) common(a uint32, depthA int32, b uint32, depthB int32) int {
 	for ; a != b; depthA-- {
 		a, b = t.nodes[a].parent, t.nodes[b].parent
 	}
-	return int(depthA)
+	return a, int(depthA)
 }
 
-// numbering gives the nodes that a group uses small numbers, in order of first sight, without clearing anything
-// between groups (Briggs and Torczon, "An efficient representation for sparse sets", 1993).
-type numbering struct {
-	sparse []uint32
-	dense  []uint32
-}
-
-func (n *numbering) reset(nodes int) {
-	if len(n.sparse) < nodes {
-		n.sparse = make([]uint32, nodes)
+// at is the node of the last block above or at a node that has a place below end in its prompts.
+func (t *tree) at(node, end uint32) uint32 {
+	for node != 0 && t.places[node] >= end {
+		node = t.nodes[node].parent
 	}
-	n.dense = n.dense[:0]
+	return node
 }
 
-// of is the number of a node; isNew tells that it was seen for the first time.
-func (n *numbering) of(node uint32) (number uint32, isNew bool) {
-	if k := n.sparse[node]; int(k) < len(n.dense) && n.dense[k] == node {
-		return k, false
+// rebuilt is a tree of some of the nodes, each below the nearest one above it that is there too. It tells, for each
+// node of t, the new one that stands at or above it. Sampled tells that the new tree is one of a sample.
+func (t *tree) rebuilt(sampled bool, keep func(node uint32) bool) (out *tree, became []uint32) {
+	out, became = newTree(), make([]uint32, len(t.nodes))
+	out.lost = t.lost
+	if sampled {
+		out.reserve(len(t.nodes) / 2)
 	}
-	k := uint32(len(n.dense))
-	n.sparse[node] = k
-	n.dense = append(n.dense, node)
-	return k, true
+	chained := t.aliases == 0 // then no two nodes become one
+	var depth []uint32
+	if sampled {
+		out.places = make([]uint32, 1, 1<<10)
+		if t.places == nil {
+			depth = make([]uint32, len(t.nodes))
+		}
+	}
+	for k := 1; k < len(t.nodes); k++ {
+		n, place := t.nodes[k], uint32(0)
+		if t.places != nil {
+			place = t.places[k]
+		} else if sampled {
+			depth[k] = depth[n.parent] + 1
+			place = depth[k] - 1
+		}
+		if became[k] = became[n.parent]; keep(uint32(k)) {
+			out.reserve(1)
+			if chained {
+				became[k] = out.grow(became[n.parent], n.id, place)
+			} else {
+				became[k] = out.step(became[n.parent], n.id, place)
+			}
+		}
+	}
+	return out, became
+}
+
+// depths are the blocks that lie at and above each node.
+func (t *tree) depths() []int32 {
+	out := make([]int32, len(t.nodes))
+	for k := 1; k < len(out); k++ {
+		out[k] = out[t.nodes[k].parent] + 1
+	}
+	return out
 }

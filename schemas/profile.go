@@ -161,7 +161,9 @@ type ProfileSessionStat struct {
 	LaterTurns     int64    `parquet:"later_turns"`
 	NegativeGrowth *float64 `parquet:"negative_growth_share,optional"` // later turns shorter than the turn before with its answer
 	Branches       *float64 `parquet:"branch_share,optional"`          // later turns that share less than their parent's full blocks
+	BranchError    *float64 `parquet:"branch_share_error,optional"`    // half the 95 % interval that a sample of the blocks leaves; 0 = exact; null in files of earlier versions
 	Carry          *float64 `parquet:"carry_ratio,optional"`           // full blocks of the parent that later turns share
+	CarryError     *float64 `parquet:"carry_ratio_error,optional"`     // as branch_share_error
 }
 
 // ProfileSessionGap is a bin of the times from turn to turn, arrival to arrival.
@@ -189,6 +191,9 @@ type ProfileRoot struct {
 	Requests    int64 `parquet:"requests"`
 	Sessions    int64 `parquet:"sessions"`
 	DepthBlocks int32 `parquet:"depth_blocks"` // blocks that at least half of its requests have in common
+	// DepthError is half the 95 % interval that a sample of the sessions leaves; 0 = exact, null = none of them begins
+	// with the block, or a file of an earlier version.
+	DepthError *int32 `parquet:"depth_blocks_error,optional"`
 }
 
 // ProfilePopularity counts blocks by how many requests use them.
@@ -198,6 +203,10 @@ type ProfilePopularity struct {
 	HiUses int64 `parquet:"hi_uses"` // exclusive
 	Blocks int64 `parquet:"blocks"`
 	Uses   int64 `parquet:"uses"`
+	// SampleRate is the share of the shared blocks that the row was counted from; null in files of earlier versions.
+	SampleRate  *float64 `parquet:"sample_rate,optional"`
+	BlocksError *float64 `parquet:"blocks_error,optional"` // half the 95 % interval of blocks that the sample leaves; 0 = exact
+	UsesError   *float64 `parquet:"uses_error,optional"`   // that of uses
 }
 
 // ProfileReuse is a bin of the distance from one use of a block to its next.
@@ -207,6 +216,9 @@ type ProfileReuse struct {
 	Lo   int64  `parquet:"lo"`
 	Hi   int64  `parquet:"hi"` // exclusive
 	N    int64  `parquet:"n"`
+	// SampleRate is the share of the blocks that the row was counted from; null in files of earlier versions.
+	SampleRate *float64 `parquet:"sample_rate,optional"`
+	NError     *float64 `parquet:"n_error,optional"` // half the 95 % interval of n that the sample leaves; 0 = exact
 }
 
 // ProfileCrossShare counts the blocks that two tenants share.
@@ -215,6 +227,9 @@ type ProfileCrossShare struct {
 	TenantA string `parquet:"tenant_a,dict"`
 	TenantB string `parquet:"tenant_b,dict"`
 	Blocks  int64  `parquet:"blocks"`
+	// SampleRate is the share of the blocks that the row was counted from; null in files of earlier versions.
+	SampleRate  *float64 `parquet:"sample_rate,optional"`
+	BlocksError *float64 `parquet:"blocks_error,optional"` // half the 95 % interval of blocks that the sample leaves; 0 = exact
 }
 
 // ProfileBurst is one of the windows with the most requests.

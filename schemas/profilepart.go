@@ -25,6 +25,8 @@ type ProfilePart struct {
 	Retries      int64  `parquet:"retries"`
 	Sampled      int64  `parquet:"sampled"` // from logs that hold a sample
 	Damaged      int64  `parquet:"damaged"` // prompts that were cut or redacted
+	// Halvings says which blocks are followed: a share of 2^-halvings of the different ones.
+	Halvings int32 `parquet:"halvings"`
 }
 
 // ProfilePartRow is one request of a part, in the order of the lake.
@@ -42,10 +44,15 @@ type ProfilePartRow struct {
 	Damaged          bool      `parquet:"damaged"`
 	Block            int64     `parquet:"block"`          // row of profile_part_block of its last followed block, from 1; 0 = none
 	PrivateBlocks    int32     `parquet:"private_blocks"` // blocks behind it that no other request has
+	// The next three are null where all blocks are followed.
+	SharedBlocks *int32 `parquet:"shared_blocks,optional"` // blocks before them
+	FirstBlock   *int64 `parquet:"first_block,optional"`   // id of the first one of these
+	WholeBlock   *int64 `parquet:"whole_block,optional"`   // as block, of a prompt that is kept whole
 }
 
 // ProfilePartBlock is one prefix of blocks, ended by a block; the one that it goes on from stands before it.
 type ProfilePartBlock struct {
-	BlockID int64 `parquet:"block_id"`
-	Parent  int64 `parquet:"parent"` // row of this table, from 1; 0 = none
+	BlockID int64  `parquet:"block_id"`
+	Parent  int64  `parquet:"parent"`         // row of this table, from 1; 0 = none
+	Place   *int32 `parquet:"place,optional"` // of a sampled block, in the prompts, from 0; null where all blocks before it are in the table
 }

@@ -163,26 +163,6 @@ func (c *Columns) Strings(ctx context.Context, name string, dict *Dict, visit fu
 	})
 }
 
-// Hashes scans a flat string column as hashes of its values, for columns of too many different words for a Dict.
-// valid[i] is false where the value is null.
-func (c *Columns) Hashes(ctx context.Context, name string, hash func(value []byte) uint64, visit func(hashes []uint64, valid []bool) error) error {
-	return c.scan(ctx, name, 0, func(rd file.ColumnChunkReader, col *schema.Column) error {
-		bytes, ok := rd.(*file.ByteArrayColumnChunkReader)
-		if !ok {
-			return wrongType(rd, "a string")
-		}
-		hashes := make([]uint64, columnBatch)
-		return flat(ctx, rd, col, bytes.ReadBatchInPage, func(values []parquet.ByteArray, valid []bool) error {
-			for i, v := range values {
-				if hashes[i] = 0; valid[i] {
-					hashes[i] = hash(v)
-				}
-			}
-			return visit(hashes[:len(values)], valid)
-		})
-	})
-}
-
 // scan opens the column chunk of each row group in turn. lists is the repetition depth that fn can read.
 func (c *Columns) scan(ctx context.Context, name string, lists int16, fn func(file.ColumnChunkReader, *schema.Column) error) (err error) {
 	defer guard(c.name, &err)

@@ -21,18 +21,6 @@ func (c *Columns) Int32Lists(ctx context.Context, name string, visit func(length
 	})
 }
 
-// Int64Lists scans a column of lists of INT64, see Int32Lists.
-func (c *Columns) Int64Lists(ctx context.Context, name string, visit func(lengths []int32, values []int64) error) error {
-	return c.scan(ctx, name, 1, func(rd file.ColumnChunkReader, col *schema.Column) error {
-		ints, ok := rd.(*file.Int64ColumnChunkReader)
-		if !ok {
-			return wrongType(rd, "lists of INT64")
-		}
-		l := lists[int64]{full: col.MaxDefinitionLevel(), empty: c.emptyLevel(name)}
-		return l.run(ctx, ints, ints.ReadBatch, visit)
-	})
-}
-
 // emptyLevel is the definition level of an empty list: below it a list is null.
 func (c *Columns) emptyLevel(name string) int16 {
 	if c.r.MetaData().Schema.ColumnRoot(c.leaf(name)).RepetitionType() == parquet.Repetitions.Optional {
