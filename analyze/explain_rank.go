@@ -1,0 +1,342 @@
+package analyze
+
+import (
+	"math"
+	"slices"
+	"sort"
+	"time"
+
+	"tailgate/internal/rng"
+	"tailgate/internal/stats"
+)
+
+// A cause is named when it accounts for so large a share of the violations, by the lower bound too, and requests with the
+// condition violate so many times as often as the others.
+const (
+	namedShare = .2
+	namedLower = .1
+	namedLift  = 2
+	// nearly is the part of the largest share from which a cause further out comes before it.
+	nearBest = .8
+)
+
+// tally counts requests of one family: violating or not, with the condition or not.
+type tally struct{ with, without, othersWith, others float64 }
+
+// explained is the attributable share of one family: 1 − P(violates | without) / P(violates).
+func (t tally) explained() float64 {
+	violating, calm := t.with+t.without, t.othersWith+t.others
+	rest := t.without + t.others
+	if violating == 0 || calm == 0 || rest == 0 {
+		return 0
+	}
+	return 1 - t.without/rest*(violating+calm)/violating
+}
+
+// tallies are those of the families.
+type tallies [families]tally
+
+func (t *tallies) add(o *tallies, times float64) {
+	for f := range t {
+		t[f].with += times * o[f].with
+		t[f].without += times * o[f].without
+		t[f].othersWith += times * o[f].othersWith
+		t[f].others += times * o[f].others
+	}
+}
+
+// explained is the mean over the families, weighted by their violations; NaN without any.
+func (t *tallies) explained() float64 {
+	sum, n := 0.0, 0.0
+	for f := range t {
+		v := t[f].with + t[f].without
+		sum, n = sum+v*t[f].explained(), n+v
+	}
+	return sum / n
+}
+
+// sum joins the families.
+func (t *tallies) sum() tally {
+	var all tally
+	for f := range t {
+		all.with, all.without = all.with+t[f].with, all.without+t[f].without
+		all.othersWith, all.others = all.othersWith+t[f].othersWith, all.others+t[f].others
+	}
+	return all
+}
+
+// sampleOf is a bucket made ready: its acts with the family of what they violate, and the cell of time of each.
+type bucketActs struct {
+	acts     []int32 // of all scenes
+	broke    []family
+	cell     []int32
+	cells    int
+	perBlock int
+	used     [families]bool // families with violations
+	rng      uint64
+	o        ExplainOptions
+	weights  [][]int32 // by resample, how often each cell is drawn
+}
+
+// gather collects the requests of a bucket that count.
+func (x *explainer) gather(c cell) (*bucketActs, []limitRule) {
+	rules := x.rulesOf(c)
+	b := &bucketActs{o: x.o}
+	for _, i := range c.rows {
+		k := x.of[i]
+		if !x.acts[k].measured {
+			continue
+		}
+		f := x.broken(rules, i)
+		b.acts, b.broke = append(b.acts, k), append(b.broke, f)
+		b.used[f] = true
+	}
+	b.used[noFamily] = false
+	return b, rules
+}
+
+func (b *bucketActs) violations() int {
+	n := 0
+	for _, f := range b.broke {
+		if f != noFamily {
+			n++
+		}
+	}
+	return n
+}
+
+// cut lays cells of time over the bucket, and draws the resamples: blocks of consecutive cells with replacement. A block is at
+// least a minute and ten times the time over which violations follow each other, at most a fifth of the run.
+func (b *bucketActs) cut(x *explainer) {
+	var total int64
+	starts := make([]int64, len(x.scenes))
+	for k, s := range x.scenes {
+		starts[k] = total
+		total += s.lastArrival() - s.from + 1
+	}
+	var bad stats.Bits
+	for _, f := range b.broke {
+		bad.Append(f != noFamily)
+	}
+	span := time.Duration(total) * time.Microsecond
+	block := min(blockLength(bad.Tau(), span, len(b.acts)), max(5*time.Second, span/5))
+	size := max(1, (block / cellsPerBlock).Microseconds())
+	b.cells, b.perBlock = int((total-1)/size)+1, cellsPerBlock
+	b.cell = make([]int32, len(b.acts))
+	for j, k := range b.acts {
+		a := &x.acts[k]
+		b.cell[j] = int32((starts[a.scene] + a.at - x.scenes[a.scene].from) / size)
+	}
+	b.draw()
+}
+
+func (b *bucketActs) draw() {
+	r := rng.New(b.o.Seed, "explain")
+	span := max(1, b.cells-b.perBlock+1)
+	b.weights = make([][]int32, b.o.Resamples)
+	for k := range b.weights {
+		w := make([]int32, b.cells)
+		for range (b.cells + b.perBlock - 1) / b.perBlock {
+			start := r.IntN(span)
+			for c := start; c < min(b.cells, start+b.perBlock); c++ {
+				w[c]++
+			}
+		}
+		b.weights[k] = w
+	}
+}
+
+// interval is the percentile interval of a statistic over the resamples; NaN values are left out.
+func (b *bucketActs) interval(statistic func(weights []int32) float64) (lower, upper float64) {
+	var list []float64
+	for _, w := range b.weights {
+		if v := statistic(w); !math.IsNaN(v) {
+			list = append(list, v)
+		}
+	}
+	if len(list) == 0 {
+		return math.NaN(), math.NaN()
+	}
+	sort.Float64s(list)
+	tail := (1 - b.o.Confidence) / 2
+	at := func(p float64) float64 { return list[min(len(list)-1, int(p*float64(len(list))))] }
+	return at(tail), at(1 - tail)
+}
+
+// explain explains one bucket.
+func (x *explainer) explain(c cell) Explained {
+	b, rules := x.gather(c)
+	out := Explained{By: c.by, Limits: []string{}, Requests: len(b.acts), Violations: b.violations(), Verdict: ExplainTooFew,
+		Phases: []PhaseShare{}, Causes: []Cause{}, Sentences: []string{}}
+	for _, r := range rules {
+		name := r.Name + " " + r.Limit.Text + bucketSuffix(r.By)
+		if !slices.Contains(out.Limits, name) {
+			out.Limits = append(out.Limits, name)
+		}
+	}
+	for j, k := range b.acts {
+		if b.broke[j] != noFamily && !x.acts[k].ok {
+			out.Failed++
+		}
+	}
+	if out.Violations < leastViolations {
+		out.Sentences = append(out.Sentences, tooFewText(out, len(rules)))
+		return out
+	}
+	b.cut(x)
+	phases := x.phasesOf(b)
+	out.Phases = b.phaseShares(phases)
+	for _, s := range x.suspects {
+		if cause, ok := x.weigh(b, s, phases); ok {
+			out.Causes = append(out.Causes, cause)
+		}
+	}
+	out.Causes = ranked(out.Causes)
+	out.Verdict = ExplainNothing
+	if len(out.Causes) > 0 && out.Causes[0].Named {
+		out.Verdict = ExplainNamed
+	}
+	out.Sentences = out.say()
+	return out
+}
+
+// weigh measures one suspect in a bucket; false when no violation meets its condition.
+func (x *explainer) weigh(b *bucketActs, s *suspect, phases []string) (Cause, bool) {
+	byCell := make([]tallies, b.cells)
+	var whole tallies
+	counts := map[string]int{}
+	for j, k := range b.acts {
+		a := &x.acts[k]
+		sc := x.scenes[a.scene]
+		t := &byCell[b.cell[j]]
+		if f := b.broke[j]; f != noFamily {
+			if s.holds(sc, a, f) {
+				t[f].with++
+				counts[phases[j]]++
+			} else {
+				t[f].without++
+			}
+			continue
+		}
+		for f := firstFamily; f < families; f++ {
+			switch {
+			case !b.used[f]:
+			case s.holds(sc, a, f):
+				t[f].othersWith++
+			default:
+				t[f].others++
+			}
+		}
+	}
+	for c := range byCell {
+		whole.add(&byCell[c], 1)
+	}
+	all := whole.sum()
+	if all.with == 0 {
+		return Cause{}, false
+	}
+	lower, upper := b.interval(func(w []int32) float64 {
+		var t tallies
+		for c, n := range w {
+			if n > 0 {
+				t.add(&byCell[c], float64(n))
+			}
+		}
+		return t.explained()
+	})
+	out := Cause{Cause: s.cause, Target: s.target, Text: s.text, Share: Figure(whole.explained()), Lower: Figure(lower), Upper: Figure(upper),
+		With: Figure(all.with / (all.with + all.without)), Others: unknown, Lift: unknown, Phase: mostOf(counts)}
+	if n := all.othersWith + all.others; n > 0 {
+		out.Others = Figure(all.othersWith / n)
+	}
+	if rest := all.without + all.others; rest > 0 {
+		out.Lift = Figure(all.with / (all.with + all.othersWith) / (all.without / rest))
+	}
+	out.Named = out.Share >= namedShare && out.Lower >= namedLower && out.Lift >= namedLift
+	return out, true
+}
+
+// mostOf is the key with the most counts; of equals the first by name.
+func mostOf(counts map[string]int) string {
+	best := ""
+	for _, k := range sortedKeys(counts) {
+		if best == "" || counts[k] > counts[best] {
+			best = k
+		}
+	}
+	return best
+}
+
+// phasesOf is the phase of each violation, "" for the other requests.
+func (x *explainer) phasesOf(b *bucketActs) []string {
+	out := make([]string, len(b.acts))
+	for j, k := range b.acts {
+		if f := b.broke[j]; f != noFamily {
+			a := &x.acts[k]
+			out[j] = x.scenes[a.scene].phase(a, f)
+		}
+	}
+	return out
+}
+
+// phaseShares are the shares of the phases with their intervals, the largest first.
+func (b *bucketActs) phaseShares(phases []string) []PhaseShare {
+	byPhase := map[string][]float64{}
+	total := make([]float64, b.cells)
+	for j, p := range phases {
+		if p == "" {
+			continue
+		}
+		if byPhase[p] == nil {
+			byPhase[p] = make([]float64, b.cells)
+		}
+		byPhase[p][b.cell[j]]++
+		total[b.cell[j]]++
+	}
+	var out []PhaseShare
+	for _, p := range sortedKeys(byPhase) {
+		ratio := func(w []int32) float64 {
+			part, all := 0.0, 0.0
+			for c := range total {
+				n := 1.0
+				if w != nil {
+					n = float64(w[c])
+				}
+				part, all = part+n*byPhase[p][c], all+n*total[c]
+			}
+			return part / all
+		}
+		lower, upper := b.interval(ratio)
+		out = append(out, PhaseShare{p, Figure(ratio(nil)), Figure(lower), Figure(upper)})
+	}
+	slices.SortStableFunc(out, func(a, b PhaseShare) int { return int(math.Copysign(1, float64(b.Share-a.Share))) })
+	return out
+}
+
+// ranked orders causes: named ones by their share, but of those with nearly the largest share left the outermost first; then
+// the others by their share.
+func ranked(list []Cause) []Cause {
+	slices.SortStableFunc(list, func(a, b Cause) int {
+		switch {
+		case a.Named != b.Named && a.Named:
+			return -1
+		case a.Named != b.Named:
+			return 1
+		case a.Share == b.Share:
+			return 0
+		}
+		return int(math.Copysign(1, float64(b.Share-a.Share)))
+	})
+	for k := 0; k < len(list) && list[k].Named; k++ {
+		best := k
+		for j := k + 1; j < len(list) && list[j].Named; j++ {
+			if list[j].Share >= nearBest*list[k].Share && slices.Index(tiers, list[j].Cause) < slices.Index(tiers, list[best].Cause) {
+				best = j
+			}
+		}
+		first := list[best]
+		copy(list[k+1:best+1], list[k:best])
+		list[k] = first
+	}
+	return list
+}
