@@ -120,6 +120,7 @@ func Explain(ctx context.Context, d *Data, o Options, e ExplainOptions) (*Explan
 	out := &Explanation{Confidence: e.Confidence, Inferred: []string{}, Unchecked: []string{}}
 	x := &explainer{v: v, gate: o.Gate, o: e}
 	x.limits()
+	x.firstLimit = x.tightest(firstFamily)
 	if err := x.stage(ctx, out); err != nil {
 		return nil, err
 	}
@@ -179,6 +180,8 @@ type explainer struct {
 	gate  *Gate
 	o     ExplainOptions
 	rules []limitRule // of the gate or of the options; empty = each bucket's own p99
+
+	firstLimit float64 // µs, the tightest for a first token; 0 without one
 
 	scenes   []*scene
 	acts     []act // of all scenes, each in order of the schedule

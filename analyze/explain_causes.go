@@ -21,7 +21,7 @@ type suspect struct {
 
 // tiers order the causes from the outside in: what comes to the servers, what happens to them, what that leads to.
 var tiers = []string{CauseClientLag, CauseBurst, CauseLongPrompts, CauseOutage, CauseFailingTarget, CauseSlowTarget, CauseSlowServer,
-	CauseErrors, CauseReasoning, CauseChunks, CauseOwnWork, CauseCacheMisses, CausePreemptions, CauseKVFull, CauseServerQueue}
+	CauseErrors, CauseReasoning, CauseChunks, CauseOwnWork, CauseCacheMisses, CauseKVFull, CausePreemptions, CauseServerQueue}
 
 func (x *explainer) add(cause, target, text string, holds func(s *scene, a *act, f family) bool) {
 	x.suspects = append(x.suspects, &suspect{cause, target, slices.Index(tiers, cause), text, holds})
@@ -45,8 +45,7 @@ const lateShareOfLimit = .1
 
 // suspectClient looks for requests that the client sent late.
 func (x *explainer) suspectClient() {
-	limit := x.tightest(firstFamily)
-	late := int64(max(lagFloorUs, lateShareOfLimit*limit))
+	late := int64(max(lagFloorUs, lateShareOfLimit*x.firstLimit))
 	x.add(CauseClientLag, "", fmt.Sprintf("sent over %s late by the client", durationText(late)), func(_ *scene, a *act, _ family) bool {
 		return a.sent != noTime && a.sent-a.at >= late
 	})
@@ -84,7 +83,7 @@ func (x *explainer) suspectArrivals() {
 	}
 	x.add(CauseBurst, "", "in bursts of arrivals and the backlog that they left ("+surgeText(said, "the usual rate")+")",
 		func(s *scene, a *act, f family) bool {
-			from, to := a.window(f, s.to)
+			from, to := s.window(a, f)
 			return episodes[a.scene].touch(f, from, to)
 		})
 }
@@ -103,15 +102,14 @@ func (s *scene) everyone() []int32 {
 // their number that is unusual.
 const longFactor = 2
 
+// place is a target in a scene.
+type place struct{ scene, target int32 }
+
 // suspectPrompts looks for windows with far more prompt tokens to compute than usual, target by target, whose prompts are
 // long: 2.5 times the median of windows as long, and six robust standard deviations above it.
 func (x *explainer) suspectPrompts() {
 	rule := surgeRule{windows: []int64{2e6, 5e6, 15e6, 30e6}, factor: 2.5, least: 1,
 		spread: func(_, mad float64) float64 { return 6 * mad }}
-	type place struct {
-		scene  int32
-		target int32
-	}
 	episodes := map[place]spans{}
 	var said []surge
 	for k, s := range x.scenes {
@@ -119,7 +117,7 @@ func (x *explainer) suspectPrompts() {
 		for target, acts := range s.byTarget {
 			at, tokens := make([]int64, len(acts)), make([]float64, len(acts))
 			for j, i := range acts {
-				at[j], tokens[j] = s.acts[i].at, float64(s.acts[i].fresh())
+				at[j], tokens[j] = s.acts[i].at, float64(s.acts[i].asked())
 			}
 			var long []surge
 			for _, f := range surges(at, tokens, s.from, s.lastArrival(), rule) {
@@ -138,7 +136,7 @@ func (x *explainer) suspectPrompts() {
 	}
 	x.add(CauseLongPrompts, "", "with or just after long prompts, whose prefill held up the others ("+surgeText(said, "the usual prompt tokens")+")",
 		func(s *scene, a *act, f family) bool {
-			from, to := a.window(f, s.to)
+			from, to := s.window(a, f)
 			return episodes[place{a.scene, a.target}].touch(f, from, to)
 		})
 }
@@ -148,7 +146,7 @@ func (s *scene) meanPrompt(acts []int32, in span) float64 {
 	sum, n := 0.0, 0
 	for _, k := range acts {
 		if a := &s.acts[k]; a.at >= in.from && a.at < in.to && a.input != noCount {
-			sum, n = sum+float64(a.fresh()), n+1
+			sum, n = sum+float64(a.asked()), n+1
 		}
 	}
 	return sum / max(1, float64(n))
@@ -220,7 +218,7 @@ func (x *explainer) suspectAnswers() {
 		return slices.ContainsFunc(x.rulesOf(cell{rows: x.v.rows}), func(r limitRule) bool { return slices.Contains(ms, r.m) })
 	}
 	if asks(ttfo, ttfoSent) {
-		least := int64(.25 * x.tightest(firstFamily))
+		least := int64(.25 * x.firstLimit)
 		x.add(CauseReasoning, "", "reasoned first: over "+durationText(least)+" between the first token and the first output", func(_ *scene, a *act, _ family) bool {
 			out := d.firstOutputToken(a.i)
 			return out != noTime && a.first != noTime && out-a.first >= least
@@ -244,7 +242,7 @@ func (x *explainer) suspectAnswers() {
 
 // suspectWork looks for requests that asked for so much that they break a limit at the usual pace, alone on the server.
 func (x *explainer) suspectWork() {
-	first, whole := x.tightest(firstFamily), math.Inf(1)
+	whole := math.Inf(1)
 	for _, r := range x.rulesOf(cell{rows: x.v.rows}) {
 		if r.m == e2e || r.m == e2eSent {
 			whole = min(whole, r.Limit.Value)
@@ -254,9 +252,9 @@ func (x *explainer) suspectWork() {
 		if a.input == noCount {
 			return false
 		}
-		us := s.pace.usualPrefill(a.fresh())
+		us := s.pace.usualPrefill(a.asked())
 		if f == firstFamily {
-			return first > 0 && us > first
+			return x.firstLimit > 0 && us > x.firstLimit
 		}
 		return a.output != noCount && us+float64(max(0, a.output-1))*s.pace.tpot > whole
 	})
@@ -268,73 +266,79 @@ const (
 	missTokens = 512
 )
 
-// suspectCache compares the cached tokens that usage told with those that the trace expects.
+// missed counts the tokens of a prefix that was there before and was computed anew; 0 where it is not worth a word.
+func (x *explainer) missed(a *act) int64 {
+	lost := int64(a.expected) - int64(a.cached)
+	if !a.ok || !x.v.d.wide || x.v.d.cached.at(a.i) == noCount || lost < missTokens || float64(a.cached) >= missShare*float64(a.expected) {
+		return 0
+	}
+	return lost
+}
+
+// suspectCache compares the cached tokens that usage told with those that the trace expects. Requests that wait behind such a
+// prompt, on the same target, meet the condition too.
 func (x *explainer) suspectCache(out *Explanation) {
 	if x.o.Expected == nil {
 		out.Unchecked = append(out.Unchecked, "cache misses against the trace: no --trace was given; the turns of sessions were held against the turns before")
 	}
-	expected := x.expected()
-	told := 0
-	for k := range x.acts {
-		if a := &x.acts[k]; a.ok && x.v.d.wide && x.v.d.cached.at(a.i) != noCount && expected[k] > 0 {
-			told++
-		}
-	}
-	if told == 0 {
-		return
-	}
-	missed := func(a *act) bool {
-		want := expected[x.of[a.i]]
-		return a.ok && x.v.d.cached.at(a.i) != noCount && want-a.cached >= missTokens && float64(a.cached) < missShare*float64(want)
-	}
-	lost, all := 0.0, 0.0
-	for k := range x.acts {
-		if a := &x.acts[k]; a.measured && missed(a) {
-			lost, all = lost+float64(expected[k]-a.cached), all+float64(expected[k])
+	rule := surgeRule{windows: []int64{2e6}, least: 1, spread: func(_, _ float64) float64 { return 0 }}
+	episodes := map[place]spans{}
+	var lost, all float64
+	for k, s := range x.scenes {
+		for target, acts := range s.byTarget {
+			var at []int64
+			var tokens []float64
+			for _, i := range acts {
+				if a := &s.acts[i]; x.missed(a) > 0 {
+					at, tokens = append(at, a.at), append(tokens, float64(x.missed(a)))
+					lost, all = lost+float64(x.missed(a)), all+float64(a.expected)
+				}
+			}
+			if len(at) > 0 {
+				episodes[place{int32(k), target}] = s.aftermath(spansOf(surges(at, tokens, s.from, s.lastArrival(), rule)), acts)
+			}
 		}
 	}
 	if lost == 0 {
 		return
 	}
-	x.add(CauseCacheMisses, "", fmt.Sprintf("computed anew a prefix that was there before (%s of its tokens were not cached)", percent(lost/all)),
-		func(_ *scene, a *act, _ family) bool { return missed(a) })
+	x.add(CauseCacheMisses, "", fmt.Sprintf("computed anew a prefix that was there before, or waited behind such a prompt (%s of these tokens were not cached)",
+		percent(lost/all)), func(s *scene, a *act, f family) bool {
+		from, to := s.window(a, f)
+		return x.missed(a) > 0 || episodes[place{a.scene, a.target}].touch(f, from, to)
+	})
 }
 
-// expected counts the leading tokens of each act's prompt that came before: by the trace, else the whole prompt of the turn
+// expect counts the leading tokens of each act's prompt that came before: by the trace, else the whole prompt of the turn
 // before in its session.
-func (x *explainer) expected() []int32 {
-	out := make([]int32, len(x.acts))
-	type turn struct {
-		scene   int32
-		session int32
-		turn    int32
-	}
-	before := map[turn]int32{}
-	if x.o.Expected == nil && x.v.d.wide {
+func (x *explainer) expect() {
+	if x.o.Expected != nil {
 		for k := range x.acts {
-			if a := &x.acts[k]; x.v.d.session.at(a.i) >= 0 && a.input != noCount {
-				before[turn{a.scene, x.v.d.session.at(a.i), x.v.d.turn.at(a.i)}] = a.input
+			if n, ok := x.o.Expected(x.v.d.row.at(x.acts[k].i)); ok {
+				x.acts[k].expected = n
 			}
+		}
+		return
+	}
+	if !x.v.d.wide {
+		return
+	}
+	type turn struct{ scene, session, turn int32 }
+	before := map[turn]int32{}
+	of := func(a *act) turn { return turn{a.scene, x.v.d.session.at(a.i), x.v.d.turn.at(a.i)} }
+	for k := range x.acts {
+		if a := &x.acts[k]; of(a).session >= 0 && a.input != noCount {
+			before[of(a)] = a.input
 		}
 	}
 	for k := range x.acts {
 		a := &x.acts[k]
-		if x.o.Expected != nil {
-			if n, ok := x.o.Expected(x.v.d.row.at(a.i)); ok {
-				out[k] = n
-			}
-		} else if n := before[turn{a.scene, x.v.d.session.at(a.i), x.turn(a) - 1}]; a.input != noCount {
-			out[k] = min(n, a.input)
+		t := of(a)
+		t.turn--
+		if t.session >= 0 && t.turn >= 0 && a.input != noCount {
+			a.expected = min(before[t], a.input)
 		}
 	}
-	return out
-}
-
-func (x *explainer) turn(a *act) int32 {
-	if !x.v.d.wide {
-		return noCount
-	}
-	return x.v.d.turn.at(a.i)
 }
 
 // suspectGauges looks at what the servers showed: KV memory, preemptions, requests that wait.
@@ -365,7 +369,7 @@ func (x *explainer) suspectGauges(out *Explanation) {
 			if g == nil {
 				return false
 			}
-			from, to := a.window(f, s.to)
+			from, to := s.window(a, f)
 			lo, hi := g.looks(from, to)
 			c := count(g)
 			return hi > lo && often(f, int(c[hi]-c[lo]), hi-lo)
@@ -380,7 +384,7 @@ func (x *explainer) suspectGauges(out *Explanation) {
 			if g == nil {
 				return false
 			}
-			from, to := a.window(f, s.to)
+			from, to := s.window(a, f)
 			return g.preemptions(from, to) > 0
 		})
 	}

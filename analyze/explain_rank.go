@@ -2,6 +2,7 @@ package analyze
 
 import (
 	"math"
+	"math/rand/v2"
 	"slices"
 	"sort"
 	"time"
@@ -23,16 +24,6 @@ const (
 // tally counts requests of one family: violating or not, with the condition or not.
 type tally struct{ with, without, othersWith, others float64 }
 
-// explained is the attributable share of one family: 1 − P(violates | without) / P(violates).
-func (t tally) explained() float64 {
-	violating, calm := t.with+t.without, t.othersWith+t.others
-	rest := t.without + t.others
-	if violating == 0 || calm == 0 || rest == 0 {
-		return 0
-	}
-	return 1 - t.without/rest*(violating+calm)/violating
-}
-
 // tallies are those of the families.
 type tallies [families]tally
 
@@ -45,12 +36,40 @@ func (t *tallies) add(o *tallies, times float64) {
 	}
 }
 
-// explained is the mean over the families, weighted by their violations; NaN without any.
-func (t *tallies) explained() float64 {
+// unseen adds the violations without the condition that may be there although few or none were seen: so many that where none
+// was, the upper quantiles of their number are those of a Poisson law (with none seen, 3.7 at 97.5 %).
+func (t *tallies) unseen(r *rand.Rand, whole *tallies) {
+	extra := r.ExpFloat64()
+	violations := whole.sum()
+	for f := range t {
+		t[f].without += extra * (whole[f].with + whole[f].without) / (violations.with + violations.without)
+	}
+}
+
+// explained is the attributable share: for each family 1 − P(violates | without) / P(violates), weighted by violations. The
+// two rates are those of the tallies given for requests with the condition and for those without; how common the condition
+// is stays as it was. NaN without violations.
+func (t *tallies) explained(with, without *tallies) float64 {
 	sum, n := 0.0, 0.0
 	for f := range t {
-		v := t[f].with + t[f].without
-		sum, n = sum+v*t[f].explained(), n+v
+		exposed, spared := t[f].with+t[f].othersWith, t[f].without+t[f].others
+		a, b := with[f].with+with[f].othersWith, without[f].without+without[f].others
+		if exposed+spared == 0 || exposed > 0 && a == 0 || spared > 0 && b == 0 {
+			continue
+		}
+		high, low := 0.0, 0.0
+		if exposed > 0 {
+			high = with[f].with / a
+		}
+		if spared > 0 {
+			low = without[f].without / b
+		}
+		all := (exposed*high + spared*low) / (exposed + spared)
+		violations := all * (exposed + spared)
+		if all > 0 && spared > 0 && t[f].othersWith+t[f].others > 0 {
+			sum += violations * (1 - low/all)
+		}
+		n += violations
 	}
 	return sum / n
 }
@@ -65,7 +84,7 @@ func (t *tallies) sum() tally {
 	return all
 }
 
-// sampleOf is a bucket made ready: its acts with the family of what they violate, and the cell of time of each.
+// bucketActs is a bucket made ready: its acts with the family of what they violate, and the cell of time of each.
 type bucketActs struct {
 	acts     []int32 // of all scenes
 	broke    []family
@@ -73,9 +92,7 @@ type bucketActs struct {
 	cells    int
 	perBlock int
 	used     [families]bool // families with violations
-	rng      uint64
 	o        ExplainOptions
-	weights  [][]int32 // by resample, how often each cell is drawn
 }
 
 // gather collects the requests of a bucket that count.
@@ -105,8 +122,7 @@ func (b *bucketActs) violations() int {
 	return n
 }
 
-// cut lays cells of time over the bucket, and draws the resamples: blocks of consecutive cells with replacement. A block is at
-// least a minute and ten times the time over which violations follow each other, at most a fifth of the run.
+// cut lays cells of time over the bucket. A block of the bootstrap is six consecutive cells: at least a minute and ten times the time over which violations follow each other, at most a fifth of the run.
 func (b *bucketActs) cut(x *explainer) {
 	var total int64
 	starts := make([]int64, len(x.scenes))
@@ -127,30 +143,32 @@ func (b *bucketActs) cut(x *explainer) {
 		a := &x.acts[k]
 		b.cell[j] = int32((starts[a.scene] + a.at - x.scenes[a.scene].from) / size)
 	}
-	b.draw()
 }
 
-func (b *bucketActs) draw() {
-	r := rng.New(b.o.Seed, "explain")
-	span := max(1, b.cells-b.perBlock+1)
-	b.weights = make([][]int32, b.o.Resamples)
-	for k := range b.weights {
-		w := make([]int32, b.cells)
-		for range (b.cells + b.perBlock - 1) / b.perBlock {
-			start := r.IntN(span)
-			for c := start; c < min(b.cells, start+b.perBlock); c++ {
-				w[c]++
-			}
+// resample draws blocks of consecutive cells of the list with replacement, as many as it has cells, and calls visit with how
+// often each was drawn.
+func (b *bucketActs) resample(r *rand.Rand, cells []int32, visit func(cell int32, times float64)) {
+	block := max(1, min(b.perBlock, len(cells)/2))
+	times := make([]int32, len(cells))
+	for range (len(cells) + block - 1) / block {
+		start := r.IntN(len(cells) - block + 1)
+		for k := start; k < start+block; k++ {
+			times[k]++
 		}
-		b.weights[k] = w
+	}
+	for k, n := range times {
+		if n > 0 {
+			visit(cells[k], float64(n))
+		}
 	}
 }
 
-// interval is the percentile interval of a statistic over the resamples; NaN values are left out.
-func (b *bucketActs) interval(statistic func(weights []int32) float64) (lower, upper float64) {
+// interval is the percentile interval of a statistic over resamples; NaN values are left out.
+func (b *bucketActs) interval(name string, statistic func(r *rand.Rand) float64) (lower, upper float64) {
+	r := rng.New(b.o.Seed, "explain", name)
 	var list []float64
-	for _, w := range b.weights {
-		if v := statistic(w); !math.IsNaN(v) {
+	for range b.o.Resamples {
+		if v := statistic(r); !math.IsNaN(v) {
 			list = append(list, v)
 		}
 	}
@@ -235,16 +253,26 @@ func (x *explainer) weigh(b *bucketActs, s *suspect, phases []string) (Cause, bo
 	if all.with == 0 {
 		return Cause{}, false
 	}
-	lower, upper := b.interval(func(w []int32) float64 {
-		var t tallies
-		for c, n := range w {
-			if n > 0 {
-				t.add(&byCell[c], float64(n))
-			}
+	var exposed, spared []int32 // cells with requests that meet the condition, and with others
+	for c := range byCell {
+		t := byCell[c].sum()
+		if t.with+t.othersWith > 0 {
+			exposed = append(exposed, int32(c))
 		}
-		return t.explained()
+		if t.without+t.others > 0 {
+			spared = append(spared, int32(c))
+		}
+	}
+	lower, upper := b.interval(s.cause+s.target, func(r *rand.Rand) float64 {
+		var with, without tallies
+		b.resample(r, exposed, func(c int32, times float64) { with.add(&byCell[c], times) })
+		if len(spared) > 0 {
+			b.resample(r, spared, func(c int32, times float64) { without.add(&byCell[c], times) })
+			without.unseen(r, &whole)
+		}
+		return whole.explained(&with, &without)
 	})
-	out := Cause{Cause: s.cause, Target: s.target, Text: s.text, Share: Figure(whole.explained()), Lower: Figure(lower), Upper: Figure(upper),
+	out := Cause{Cause: s.cause, Target: s.target, Text: s.text, Share: Figure(whole.explained(&whole, &whole)), Lower: Figure(lower), Upper: Figure(upper),
 		With: Figure(all.with / (all.with + all.without)), Others: unknown, Lift: unknown, Phase: mostOf(counts)}
 	if n := all.othersWith + all.others; n > 0 {
 		out.Others = Figure(all.othersWith / n)
@@ -293,21 +321,27 @@ func (b *bucketActs) phaseShares(phases []string) []PhaseShare {
 		byPhase[p][b.cell[j]]++
 		total[b.cell[j]]++
 	}
+	var cells []int32 // with violations
+	for c, n := range total {
+		if n > 0 {
+			cells = append(cells, int32(c))
+		}
+	}
 	var out []PhaseShare
 	for _, p := range sortedKeys(byPhase) {
-		ratio := func(w []int32) float64 {
-			part, all := 0.0, 0.0
-			for c := range total {
-				n := 1.0
-				if w != nil {
-					n = float64(w[c])
-				}
-				part, all = part+n*byPhase[p][c], all+n*total[c]
-			}
-			return part / all
+		part, all := 0.0, 0.0
+		for _, c := range cells {
+			part, all = part+byPhase[p][c], all+total[c]
 		}
-		lower, upper := b.interval(ratio)
-		out = append(out, PhaseShare{p, Figure(ratio(nil)), Figure(lower), Figure(upper)})
+		lower, upper := b.interval("phase "+p, func(r *rand.Rand) float64 {
+			part, all := 0.0, 0.0
+			b.resample(r, cells, func(c int32, times float64) { part, all = part+times*byPhase[p][c], all+times*total[c] })
+			return part / all
+		})
+		// Where all or none are in few cells, resampling cannot differ: the exact bounds of a share hold at least.
+		tail := 1 - (1-b.o.Confidence)/2
+		lower, upper = min(lower, stats.Lower(all, part/all, tail)), max(upper, stats.Upper(all, part/all, tail))
+		out = append(out, PhaseShare{p, Figure(part / all), Figure(lower), Figure(upper)})
 	}
 	slices.SortStableFunc(out, func(a, b PhaseShare) int { return int(math.Copysign(1, float64(b.Share-a.Share))) })
 	return out

@@ -21,25 +21,15 @@ type act struct {
 	at, sent, first, last, end int64
 	queue, prefill             int64 // told by the server
 	input, output              int32 // tokens by usage, else as asked; noCount when unknown
-	cached                     int32 // 0 when not told
+	cached, expected           int32 // 0 when not told
 }
 
 // fresh counts the prompt tokens that had to be computed.
 func (a *act) fresh() int64 { return max(0, int64(a.input)-int64(a.cached)) }
 
-// window is the part of the request's life that a family of limits is about. What never ended ends with the run.
-func (a *act) window(f family, until int64) (from, to int64) {
-	to = a.first
-	if f == wholeFamily || to == noTime {
-		to = a.last
-	}
-	if to == noTime {
-		to = a.end
-	}
-	if to == noTime {
-		to = until
-	}
-	return a.at, max(a.at, to)
+// asked counts the prompt tokens that an endless cache would have had to compute, where the trace tells them.
+func (a *act) asked() int64 {
+	return min(a.fresh(), max(0, int64(a.input)-int64(a.expected)))
 }
 
 // scene is what one clock covers: a run in all its shards, warm-up included, with what its servers showed.
@@ -85,10 +75,18 @@ func (x *explainer) stage(ctx context.Context, out *Explanation) error {
 		x.scenes = append(x.scenes, s)
 		x.acts = append(x.acts, acts...)
 	}
+	for k, s := range x.scenes {
+		end := len(x.acts)
+		if k+1 < len(x.scenes) {
+			end = x.scenes[k+1].base
+		}
+		s.acts = x.acts[s.base:end]
+	}
 	x.of = make(map[int32]int32, len(x.acts))
 	for k := range x.acts {
 		x.of[x.acts[k].i] = int32(k)
 	}
+	x.expect()
 	x.usual(out)
 	x.suspect(out)
 	return nil
@@ -182,6 +180,24 @@ func (p *pace) usualPrefill(fresh int64) float64 {
 		}
 	}
 	return 0
+}
+
+// window is the part of the run that may make a request break a limit of a family. It is set by what was asked and not by how
+// long it took, or the slow ones would meet more only for being slow: from its send for as long as the limit for a first token,
+// else for as long as its work usually takes.
+func (s *scene) window(a *act, f family) (from, to int64) {
+	from = a.at
+	if a.sent != noTime {
+		from = a.sent
+	}
+	if f == firstFamily {
+		return from, from + int64(s.x.firstLimit)
+	}
+	us := s.pace.usualPrefill(a.fresh())
+	if a.output > 1 && !math.IsNaN(s.pace.tpot) {
+		us += float64(a.output-1) * s.pace.tpot
+	}
+	return from, from + int64(us)
 }
 
 // medianOf sorts its argument.

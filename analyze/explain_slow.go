@@ -27,7 +27,6 @@ type paceBin struct {
 // suspectSlow finds targets that take longer for a token: than the others at the same time, or all of them than at other times
 // with as many requests decoding. A stretch that begins with KV full or with preemptions is left to these.
 func (x *explainer) suspectSlow() {
-	type place struct{ scene, target int32 }
 	alone, felt := map[place]spans{}, map[place]spans{}
 	together := map[int32]spans{}
 	texts, general := map[int32][]string{}, []string{}
@@ -55,7 +54,7 @@ func (x *explainer) suspectSlow() {
 		name := x.targetName(target)
 		x.add(CauseSlowTarget, name, fmt.Sprintf("on %s while it alone was slow (%s)", name, strings.Join(texts[target], ", ")),
 			func(s *scene, a *act, f family) bool {
-				from, to := a.window(f, s.to)
+				from, to := s.window(a, f)
 				return a.target == target && felt[place{a.scene, target}].touch(f, from, to)
 			})
 	}
@@ -65,7 +64,7 @@ func (x *explainer) suspectSlow() {
 			after[k] = x.scenes[k].aftermath(list, x.scenes[k].everyone())
 		}
 		x.add(CauseSlowServer, "", "while the server was slow at the load that it had ("+general[0]+")", func(s *scene, a *act, f family) bool {
-			from, to := a.window(f, s.to)
+			from, to := s.window(a, f)
 			return after[a.scene].touch(f, from, to)
 		})
 	}

@@ -34,10 +34,10 @@ func (x *explainer) suspectTargets(out *Explanation) {
 	if len(said) > 0 {
 		x.add(CauseOutage, "", "when a target was away, on it or on the others ("+strings.Join(said[:min(3, len(said))], ", ")+")",
 			func(s *scene, a *act, f family) bool {
-				if !a.ok && a.end != noTime && away[a.scene][a.target].overlap(a.at, a.end) > 0 {
+				if !a.ok && a.end != noTime && away[a.scene][a.target].overlap(a.at, a.end+togetherUs) > 0 {
 					return true
 				}
-				from, to := a.window(f, s.to)
+				from, to := s.window(a, f)
 				return felt[a.scene].touch(f, from, to)
 			})
 	}
@@ -50,6 +50,9 @@ func (x *explainer) suspectTargets(out *Explanation) {
 
 // awayUs is the shortest silence of a target that counts as an outage.
 const awayUs = 5_000_000
+
+// togetherUs is how far apart failures may be that have one moment of death.
+const togetherUs = 500_000
 
 // outages finds the stretches in which a target was away: nearly all that it served failed within half a second, or the
 // process was seen to restart, or it failed and then got no request for far longer than is usual. One lasts until the next
@@ -117,11 +120,11 @@ func before(list []int64, at int64) int {
 
 // deaths are the instants at which at least two, and nearly all, of the requests on a target failed together.
 func (t *targetTimes) deaths() []int64 {
-	const together = 500_000 // µs
+
 	var out []int64
 	for i := 0; i < len(t.cut); {
 		at := t.cut[i]
-		j := before(t.cut, at+together+1)
+		j := before(t.cut, at+togetherUs+1)
 		busy := before(t.sent, at) - before(t.ended, at)
 		if lost := j - i; lost >= 2 && 10*lost >= 8*busy {
 			out = append(out, at)
