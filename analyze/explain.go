@@ -138,6 +138,18 @@ func Explain(ctx context.Context, d *Data, o Options, e ExplainOptions) (*Explan
 	return out, nil
 }
 
+// LatencyRule is a limit on the p99 of a latency for the whole run, such as "ttft" and "800ms".
+func LatencyRule(metric, limit string) (Rule, error) {
+	r, err := parseRuleName(metric + "_p99")
+	if err == nil && (r.kind != percentileRule || familyOf(r.metric) == noFamily) {
+		err = fmt.Errorf("%s is no latency of a request", metric)
+	}
+	if err == nil {
+		r.Limit, err = parseLimit(r.quantity(), limit)
+	}
+	return r, fault.Mark(err, fault.Usage, "")
+}
+
 func (e ExplainOptions) validate() error {
 	var errs []error
 	if e.Confidence < 0 || e.Confidence >= 1 {

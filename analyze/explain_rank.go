@@ -263,7 +263,7 @@ func (x *explainer) weigh(b *bucketActs, s *suspect, phases []string) (Cause, bo
 			spared = append(spared, int32(c))
 		}
 	}
-	lower, upper := b.interval(s.cause+s.target, func(r *rand.Rand) float64 {
+	lower, upper := b.interval(s.cause+" "+s.target, func(r *rand.Rand) float64 {
 		var with, without tallies
 		b.resample(r, exposed, func(c int32, times float64) { with.add(&byCell[c], times) })
 		if len(spared) > 0 {

@@ -13,7 +13,7 @@ func (x *explainer) suspectTargets(out *Explanation) {
 	several := false
 	away := make([]map[int32]spans, len(x.scenes))
 	felt := make([]spans, len(x.scenes)) // with the backlog on the others
-	var said []string
+	var said, names []string
 	for k, s := range x.scenes {
 		several = several || len(s.byTarget) > 1
 		away[k] = map[int32]spans{}
@@ -24,6 +24,9 @@ func (x *explainer) suspectTargets(out *Explanation) {
 				continue
 			}
 			away[k][target] = list
+			if name := x.targetName(target); !slices.Contains(names, name) {
+				names = append(names, name)
+			}
 			all = append(all, list...)
 			for _, sp := range list {
 				said = append(said, fmt.Sprintf("%s at %s for %s", x.targetName(target), clockText(sp.from), durationText(sp.to-sp.from)))
@@ -32,20 +35,32 @@ func (x *explainer) suspectTargets(out *Explanation) {
 		felt[k] = s.aftermath(joined(all), s.everyone())
 	}
 	if len(said) > 0 {
-		x.add(CauseOutage, "", "when a target was away, on it or on the others ("+strings.Join(said[:min(3, len(said))], ", ")+")",
-			func(s *scene, a *act, f family) bool {
-				if !a.ok && a.end != noTime && away[a.scene][a.target].overlap(a.at, a.end+togetherUs) > 0 {
-					return true
-				}
-				from, to := s.window(a, f)
-				return felt[a.scene].touch(f, from, to)
-			})
+		when := strings.Join(said[:min(3, len(said))], ", ")
+		x.add(CauseOutage, "", "when a target was away, on it or on the others ("+when+")", func(s *scene, a *act, f family) bool {
+			from, to := s.window(a, f)
+			return away[a.scene][a.target].underWay(a) || felt[a.scene].touch(f, from, to)
+		})
+		x.add(CauseOutage, strings.Join(names, ", "), "under way on a target when it went away, or sent to it then ("+when+")", func(_ *scene, a *act, _ family) bool {
+			return away[a.scene][a.target].underWay(a)
+		})
 	}
 	if !several {
 		out.Unchecked = append(out.Unchecked, "one target alone slow or failing: all requests went to one target")
 	}
 	x.suspectFailing()
 	x.suspectSlow()
+}
+
+// underWay tells whether a request was on its target in one of the spans; one that never ended was there from its send on.
+func (s spans) underWay(a *act) bool {
+	if a.sent == noTime {
+		return false
+	}
+	until := a.end
+	if until == noTime {
+		until = math.MaxInt64 - togetherUs
+	}
+	return s.overlap(a.sent, until+togetherUs) > 0
 }
 
 // awayUs is the shortest silence of a target that counts as an outage.

@@ -72,7 +72,7 @@ func textExplanation(b *bytes.Buffer, e *Explanation) {
 		t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(t, "  cause\texplains\tof violations\tof others\tlift\tcondition")
 		for _, c := range x.Causes {
-			fmt.Fprintf(t, "  %s\t%s\t%s\t%s\t%s\t%s\n", c.label(), shareInterval(c.Share, c.Lower, c.Upper), share(c.With), share(c.Others), short(c.Lift), c.Text)
+			fmt.Fprintf(t, "  %s\t%s\t%s\t%s\t%s\t%s\n", c.Label(), shareInterval(c.Share, c.Lower, c.Upper), share(c.With), share(c.Others), short(c.Lift), c.Text)
 		}
 		t.Flush()
 	}
@@ -84,8 +84,8 @@ func textExplanation(b *bytes.Buffer, e *Explanation) {
 	}
 }
 
-// label is the cause, marked when it is named.
-func (c Cause) label() string {
+// Label is the cause, marked when it is named.
+func (c Cause) Label() string {
 	if c.Named {
 		return c.Cause + " *"
 	}

@@ -50,6 +50,7 @@ type planned struct {
 	source     schemas.FileDigest
 	meta       trace.Meta // of the trace as read
 	scale      float64    // times the rate of the trace
+	startedAt  time.Time  // wall time of the schedule's zero in the source; zero = not known
 	plan       *replay.Plan
 	invariants []schemas.Invariant
 	notes      []string
@@ -88,6 +89,7 @@ func (f *planFlags) make(ctx context.Context, a *app, path string) (*planned, er
 		}
 		t, length, p.notes = part.Stream(), l, part.Notes
 	}
+	p.startedAt = t.Meta.StartedAt
 	packed := &replay.Packed{}
 	add := func(row *schemas.TraceRow) error {
 		packed.Add(row)
