@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"time"
 
 	"tailgate/internal/fault"
@@ -140,7 +139,7 @@ func Backtest(ctx context.Context, d *Data, path string, o BacktestOptions) (*Ba
 		return nil, err
 	}
 	out := &Backtested{Definition: schemas.Definition, RunID: run.id, Day: o.Day, From: stamp(run.from), To: stamp(run.to), Tolerance: o.Tolerance,
-		Confidence: o.Confidence, Invalid: []string{}, Unchecked: slices.Concat([]string{}, d.Unchecked), Reasons: []string{}, Factors: []Factor{}}
+		Confidence: o.Confidence, Invalid: []string{}, Unchecked: append([]string{}, d.Unchecked...), Reasons: []string{}, Factors: []Factor{}}
 	if out.View, err = prod.match(run); err != nil {
 		return nil, err
 	}
@@ -161,9 +160,6 @@ func stamp(us int64) string { return time.UnixMicro(us).UTC().Format("2006-01-02
 
 // backtested are what is compared, with the columns of the lake.
 var backtested = []metricName{{ttftSent, "ttft_ms", "ttft"}, {e2eSent, "e2e_ms", "e2e"}}
-
-// leastForP99 is how many values a p99 needs on each side.
-const leastForP99 = 100
 
 // compare fills one cell.
 func (c backtestCell) compare(run *testedRun, prod *window, o BacktestOptions) BacktestCell {
@@ -214,11 +210,26 @@ func ratioOf(boot *blocks, metric string, q float64, prodN, replayN int, confide
 		return r
 	}
 	r.Ratio = Figure(value / base)
-	lower, upper, p, ok := boot.interval(q, confidence)
+	lower, upper, _, ok := boot.interval(q, confidence)
 	if !ok {
 		r.Reason = "too short for an interval"
 		return r
 	}
-	r.Lower, r.Upper, r.P = Figure(1+lower), Figure(1+upper), Figure(p)
+	r.Lower, r.Upper = Figure(1+lower), Figure(1+upper)
+	r.P = Figure(pOfOne(float64(r.Ratio), 1+lower, 1+upper, confidence))
 	return r
+}
+
+// pOfOne is the two-sided p value of a ratio of 1, by a normal law of the logarithm as wide as the interval. Counted resamples
+// would not resolve the small values that a correction for many of them needs.
+func pOfOne(ratio, lower, upper, confidence float64) float64 {
+	z := math.Sqrt2 * math.Erfinv(confidence)
+	sd := (math.Log(upper) - math.Log(lower)) / (2 * z)
+	switch {
+	case math.IsNaN(sd) || math.IsInf(sd, 1):
+		return 1
+	case sd == 0 && ratio == 1:
+		return 1 // no resample differs
+	}
+	return math.Erfc(math.Abs(math.Log(ratio)) / sd / math.Sqrt2)
 }

@@ -172,12 +172,20 @@ func surgeText(list []surge, of string) string {
 				factor = max(factor, s.factor)
 			}
 		}
-		parts = append(parts, fmt.Sprintf("%.1f times %s at %s for %s", factor, of, clockText(sp.from), durationText(sp.to-sp.from)))
+		parts = append(parts, fmt.Sprintf("%s times %s at %s for %s", timesText(factor), of, clockText(sp.from), durationText(sp.to-sp.from)))
 	}
 	if more := len(all) - named; more > 0 {
 		parts = append(parts, fmt.Sprintf("%d more", more))
 	}
 	return strings.Join(parts, ", ")
+}
+
+// timesText is a factor; where there is next to nothing as a rule, only that it is large.
+func timesText(factor float64) string {
+	if factor > 100 {
+		return "over 100"
+	}
+	return fmt.Sprintf("%.1f", factor)
 }
 
 // suspectErrors has one suspect for each way to fail: a failure needs no other cause to be beyond every limit.

@@ -17,7 +17,10 @@ const (
 	namedShare = .2
 	namedLower = .1
 	namedLift  = 2
-	// nearly is the part of the largest share from which a cause further out comes before it.
+	// namedExcess is how much more common the condition must be among violations than among the others: one that nearly all
+	// requests meet is none.
+	namedExcess = .2
+	// nearBest is the part of the largest share from which a cause further out comes before it.
 	nearBest = .8
 )
 
@@ -280,7 +283,7 @@ func (x *explainer) weigh(b *bucketActs, s *suspect, phases []string) (Cause, bo
 	if rest := all.without + all.others; rest > 0 {
 		out.Lift = Figure(all.with / (all.with + all.othersWith) / (all.without / rest))
 	}
-	out.Named = out.Share >= namedShare && out.Lower >= namedLower && out.Lift >= namedLift
+	out.Named = out.Share >= namedShare && out.Lower >= namedLower && out.Lift >= namedLift && out.With-out.Others >= namedExcess
 	return out, true
 }
 

@@ -80,7 +80,7 @@ func (p simulatedRun) run(t testing.TB) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir, plan := t.TempDir(), &replay.Plan{RunID: "sim-run", Rows: p.rows(), BlockSize: 512, Length: time.Duration(p.minutes * float64(time.Minute))}
+	dir, plan := t.TempDir(), &replay.Plan{RunID: fmt.Sprint("run-", p.seed), Rows: p.rows(), BlockSize: 512, Length: time.Duration(p.minutes * float64(time.Minute))}
 	recorder, err := replay.NewRecorder(dir, plan.RunID, schemas.Footer{})
 	if err != nil {
 		t.Fatal(err)

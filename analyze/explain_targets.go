@@ -66,6 +66,9 @@ func (s spans) underWay(a *act) bool {
 // awayUs is the shortest silence of a target that counts as an outage.
 const awayUs = 5_000_000
 
+// coldUs is how long a target that has restarted counts as away at least: its caches are empty.
+const coldUs = 30_000_000
+
 // togetherUs is how far apart failures may be that have one moment of death.
 const togetherUs = 500_000
 
@@ -81,7 +84,7 @@ func (s *scene) outages(target int32) spans {
 	}
 	if g := s.gauges[target]; g != nil {
 		for _, at := range g.restarts {
-			list = append(list, span{at - awayUs, t.back(at, s.to)})
+			list = append(list, span{at - awayUs, max(t.back(at, s.to), at+coldUs)})
 		}
 	}
 	if len(s.byTarget) > 1 {
