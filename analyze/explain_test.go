@@ -77,7 +77,7 @@ func TestExplainRestart(t *testing.T) {
 	p.minutes = 6
 	p.results = func(_ *rand.Rand, rows []schemas.Result) {
 		for i := range rows {
-			if at := rows[i].ScheduledUs; rows[i].Target == "replica-0" && at > 118e6 && at < 124e6 {
+			if at := rows[i].ScheduledUs; rows[i].Target == "replica-0" && at > 118e6 && at < 146e6 {
 				delay(&rows[i], 20_000_000)
 				rows[i].LagUs = new(int64)
 			}
