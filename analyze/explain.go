@@ -197,7 +197,7 @@ type explainer struct {
 
 	scenes   []*scene
 	acts     []act // of all scenes, each in order of the schedule
-	of       map[int32]int32
+	of       []int32 // act of each row
 	suspects []*suspect
 }
 

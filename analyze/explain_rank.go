@@ -7,6 +7,8 @@ import (
 	"sort"
 	"time"
 
+	"gonum.org/v1/gonum/stat/distuv"
+
 	"tailgate/internal/rng"
 	"tailgate/internal/stats"
 )
@@ -37,6 +39,24 @@ func (t *tallies) add(o *tallies, times float64) {
 		t[f].othersWith += times * o[f].othersWith
 		t[f].others += times * o[f].others
 	}
+}
+
+// leastCells is in how many cells of time a condition must have held for its blocks to be resampled; below that its requests
+// are, one by one.
+const leastCells = 12
+
+// oneByOne resamples the requests with the condition.
+func (t *tallies) oneByOne(r *rand.Rand) tallies {
+	var out tallies
+	for f := range t {
+		n := t[f].with + t[f].othersWith
+		if n == 0 {
+			continue
+		}
+		out[f].with = distuv.Binomial{N: n, P: t[f].with / n, Src: r}.Rand()
+		out[f].othersWith = n - out[f].with
+	}
+	return out
 }
 
 // unseen adds the violations without the condition that may be there although few or none were seen: so many that where none
@@ -268,7 +288,11 @@ func (x *explainer) weigh(b *bucketActs, s *suspect, phases []string) (Cause, bo
 	}
 	lower, upper := b.interval(s.cause+" "+s.target, func(r *rand.Rand) float64 {
 		var with, without tallies
-		b.resample(r, exposed, func(c int32, times float64) { with.add(&byCell[c], times) })
+		if len(exposed) < leastCells {
+			with = whole.oneByOne(r)
+		} else {
+			b.resample(r, exposed, func(c int32, times float64) { with.add(&byCell[c], times) })
+		}
 		if len(spared) > 0 {
 			b.resample(r, spared, func(c int32, times float64) { without.add(&byCell[c], times) })
 			without.unseen(r, &whole)

@@ -82,7 +82,7 @@ func (x *explainer) stage(ctx context.Context, out *Explanation) error {
 		}
 		s.acts = x.acts[s.base:end]
 	}
-	x.of = make(map[int32]int32, len(x.acts))
+	x.of = make([]int32, d.n)
 	for k := range x.acts {
 		x.of[x.acts[k].i] = int32(k)
 	}
