@@ -97,9 +97,10 @@ func (b *Backtested) conclude() {
 			}
 			if r.ProdN > 0 {
 				told++
-				if r.Verdict == Calibrated {
+				switch r.Verdict {
+				case Calibrated:
 					calibrated++
-				} else if r.Verdict == CannotTell {
+				case CannotTell:
 					b.Reasons = append(b.Reasons, fmt.Sprintf("p99 %s of %s: %s", metricWord(r.Metric), cell.By, r.Reason))
 				}
 			}

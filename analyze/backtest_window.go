@@ -126,7 +126,6 @@ type window struct {
 	op                      []int32
 	ops                     parquetio.Dict
 	rows                    []int32 // of the window: requests that an export takes, in either view
-	view                    string
 }
 
 // stampSlack is what the stamps of a trace may have lost to rounding, µs.

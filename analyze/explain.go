@@ -196,7 +196,7 @@ type explainer struct {
 	firstLimit float64 // µs, the tightest for a first token; 0 without one
 
 	scenes   []*scene
-	acts     []act // of all scenes, each in order of the schedule
+	acts     []act   // of all scenes, each in order of the schedule
 	of       []int32 // act of each row
 	suspects []*suspect
 }

@@ -41,6 +41,17 @@ func (t *tallies) add(o *tallies, times float64) {
 	}
 }
 
+// rate is bad / (bad + good), that of all requests where a resample holds none, 0 where there are none.
+func rate(bad, good, allBad, allGood float64) float64 {
+	switch {
+	case bad+good > 0:
+		return bad / (bad + good)
+	case allBad+allGood > 0:
+		return allBad / (allBad + allGood)
+	}
+	return 0
+}
+
 // leastCells is in how many cells of time a condition must have held for its blocks to be resampled; below that its requests
 // are, one by one.
 const leastCells = 12
@@ -76,17 +87,10 @@ func (t *tallies) explained(with, without *tallies) float64 {
 	sum, n := 0.0, 0.0
 	for f := range t {
 		exposed, spared := t[f].with+t[f].othersWith, t[f].without+t[f].others
-		a, b := with[f].with+with[f].othersWith, without[f].without+without[f].others
-		if exposed+spared == 0 || exposed > 0 && a == 0 || spared > 0 && b == 0 {
+		if exposed+spared == 0 {
 			continue
 		}
-		high, low := 0.0, 0.0
-		if exposed > 0 {
-			high = with[f].with / a
-		}
-		if spared > 0 {
-			low = without[f].without / b
-		}
+		high, low := rate(with[f].with, with[f].othersWith, t[f].with, t[f].othersWith), rate(without[f].without, without[f].others, t[f].without, t[f].others)
 		all := (exposed*high + spared*low) / (exposed + spared)
 		violations := all * (exposed + spared)
 		if all > 0 && spared > 0 && t[f].othersWith+t[f].others > 0 {
@@ -169,14 +173,14 @@ func (b *bucketActs) cut(x *explainer) {
 }
 
 // resample draws blocks of consecutive cells of the list with replacement, as many as it has cells, and calls visit with how
-// often each was drawn.
+// often each was drawn. The list is a circle (Politis and Romano 1992), so that its ends are drawn as often as its middle.
 func (b *bucketActs) resample(r *rand.Rand, cells []int32, visit func(cell int32, times float64)) {
-	block := max(1, min(b.perBlock, len(cells)/2))
+	block := max(1, min(b.perBlock, len(cells)/4))
 	times := make([]int32, len(cells))
 	for range (len(cells) + block - 1) / block {
-		start := r.IntN(len(cells) - block + 1)
-		for k := start; k < start+block; k++ {
-			times[k]++
+		start := r.IntN(len(cells))
+		for k := range block {
+			times[(start+k)%len(cells)]++
 		}
 	}
 	for k, n := range times {
@@ -244,12 +248,10 @@ func (x *explainer) explain(c cell) Explained {
 // weigh measures one suspect in a bucket; false when no violation meets its condition.
 func (x *explainer) weigh(b *bucketActs, s *suspect, phases []string) (Cause, bool) {
 	byCell := make([]tallies, b.cells)
-	var whole tallies
 	counts := map[string]int{}
 	for j, k := range b.acts {
 		a := &x.acts[k]
-		sc := x.scenes[a.scene]
-		t := &byCell[b.cell[j]]
+		sc, t := x.scenes[a.scene], &byCell[b.cell[j]]
 		if f := b.broke[j]; f != noFamily {
 			if s.holds(sc, a, f) {
 				t[f].with++
@@ -269,6 +271,7 @@ func (x *explainer) weigh(b *bucketActs, s *suspect, phases []string) (Cause, bo
 			}
 		}
 	}
+	var whole tallies
 	for c := range byCell {
 		whole.add(&byCell[c], 1)
 	}
@@ -276,29 +279,7 @@ func (x *explainer) weigh(b *bucketActs, s *suspect, phases []string) (Cause, bo
 	if all.with == 0 {
 		return Cause{}, false
 	}
-	var exposed, spared []int32 // cells with requests that meet the condition, and with others
-	for c := range byCell {
-		t := byCell[c].sum()
-		if t.with+t.othersWith > 0 {
-			exposed = append(exposed, int32(c))
-		}
-		if t.without+t.others > 0 {
-			spared = append(spared, int32(c))
-		}
-	}
-	lower, upper := b.interval(s.cause+" "+s.target, func(r *rand.Rand) float64 {
-		var with, without tallies
-		if len(exposed) < leastCells {
-			with = whole.oneByOne(r)
-		} else {
-			b.resample(r, exposed, func(c int32, times float64) { with.add(&byCell[c], times) })
-		}
-		if len(spared) > 0 {
-			b.resample(r, spared, func(c int32, times float64) { without.add(&byCell[c], times) })
-			without.unseen(r, &whole)
-		}
-		return whole.explained(&with, &without)
-	})
+	lower, upper := b.attributable(s.cause+" "+s.target, byCell, &whole)
 	out := Cause{Cause: s.cause, Target: s.target, Text: s.text, Share: Figure(whole.explained(&whole, &whole)), Lower: Figure(lower), Upper: Figure(upper),
 		With: Figure(all.with / (all.with + all.without)), Others: unknown, Lift: unknown, Phase: mostOf(counts)}
 	if n := all.othersWith + all.others; n > 0 {
@@ -309,6 +290,34 @@ func (x *explainer) weigh(b *bucketActs, s *suspect, phases []string) (Cause, bo
 	}
 	out.Named = out.Share >= namedShare && out.Lower >= namedLower && out.Lift >= namedLift && out.With-out.Others >= namedExcess
 	return out, true
+}
+
+// attributable is the interval of the attributable share. Requests with the condition and those without are resampled apart, as
+// the groups of a cohort study are.
+func (b *bucketActs) attributable(name string, byCell []tallies, whole *tallies) (lower, upper float64) {
+	var exposed, spared []int32 // cells with requests that meet the condition, and with others
+	for c := range byCell {
+		t := byCell[c].sum()
+		if t.with+t.othersWith > 0 {
+			exposed = append(exposed, int32(c))
+		}
+		if t.without+t.others > 0 {
+			spared = append(spared, int32(c))
+		}
+	}
+	return b.interval(name, func(r *rand.Rand) float64 {
+		var with, without tallies
+		if len(exposed) < leastCells {
+			with = whole.oneByOne(r)
+		} else {
+			b.resample(r, exposed, func(c int32, times float64) { with.add(&byCell[c], times) })
+		}
+		if len(spared) > 0 {
+			b.resample(r, spared, func(c int32, times float64) { without.add(&byCell[c], times) })
+			without.unseen(r, whole)
+		}
+		return whole.explained(&with, &without)
+	})
 }
 
 // mostOf is the key with the most counts; of equals the first by name.

@@ -31,6 +31,7 @@ type simulatedRun struct {
 	seed    uint64
 	trace   func(r *rand.Rand, rows []schemas.TraceRow) []schemas.TraceRow // planted in the trace; null = nothing
 	results func(r *rand.Rand, rows []schemas.Result)                      // planted in what was measured; null = nothing
+	warmup  time.Duration                                                  // left out of what is judged
 	blind   bool                                                           // the servers tell no times of their own
 }
 
@@ -80,7 +81,7 @@ func (p simulatedRun) run(t testing.TB) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir, plan := t.TempDir(), &replay.Plan{RunID: fmt.Sprint("run-", p.seed), Rows: p.rows(), BlockSize: 512, Length: time.Duration(p.minutes * float64(time.Minute))}
+	dir, plan := t.TempDir(), &replay.Plan{RunID: fmt.Sprint("run-", p.seed), Rows: p.rows(), BlockSize: 512, Warmup: p.warmup, Length: time.Duration(p.minutes * float64(time.Minute))}
 	recorder, err := replay.NewRecorder(dir, plan.RunID, schemas.Footer{})
 	if err != nil {
 		t.Fatal(err)
