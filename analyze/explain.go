@@ -52,7 +52,7 @@ type Explained struct {
 
 // PhaseShare is the share of violations whose latency exceeds the usual by most in this phase.
 type PhaseShare struct {
-	Phase string `json:"phase"` // client_lag, server_queue, prefill, decode, reasoning, failed, none
+	Phase string `json:"phase"` // client_lag, server_queue, prefill, transport, decode, reasoning, failed, none
 	Share Figure `json:"share"`
 	Lower Figure `json:"lower"`
 	Upper Figure `json:"upper"`

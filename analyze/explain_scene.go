@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -26,6 +27,18 @@ type act struct {
 
 // fresh counts the prompt tokens that had to be computed.
 func (a *act) fresh() int64 { return max(0, int64(a.input)-int64(a.cached)) }
+
+// afterQueue is the time from the queue to the first token: the prefill, where the server tells it, else all of the wait that it
+// does not call its queue. The first token has come.
+func (a *act) afterQueue() float64 {
+	switch {
+	case a.prefill != noTime:
+		return float64(a.prefill)
+	case a.queue != noTime:
+		return float64(a.first - a.sent - a.queue)
+	}
+	return float64(a.first - a.sent)
+}
 
 // asked counts the prompt tokens that an endless cache would have had to compute, where the trace tells them.
 func (a *act) asked() int64 {
@@ -56,11 +69,8 @@ func (x *explainer) stage(ctx context.Context, out *Explanation) error {
 		c := clocks[d.input.at(i)]
 		byClock[c] = append(byClock[c], d.act(i, measured[i]))
 	}
-	for c := range len(byClock) {
-		acts, ok := byClock[c]
-		if !ok {
-			continue
-		}
+	for _, c := range slices.Sorted(maps.Keys(byClock)) {
+		acts := byClock[c]
 		slices.SortStableFunc(acts, func(a, b act) int { return cmp.Compare(a.at, b.at) })
 		s := &scene{x: x, acts: acts, base: len(x.acts), byTarget: map[int32][]int32{}, from: acts[0].at}
 		for k := range acts {
@@ -136,17 +146,15 @@ func (x *explainer) usual(out *Explanation) {
 			if t := x.v.d.value(tpot, a.i); !math.IsNaN(t) {
 				tpots = append(tpots, t)
 			}
-			wait := float64(a.first - a.sent)
 			if a.queue != noTime {
 				told++
 				queues = append(queues, float64(a.queue))
-				wait -= float64(a.queue)
 			}
-			waits[lengthBin(a.fresh())] = append(waits[lengthBin(a.fresh())], wait)
+			waits[lengthBin(a.fresh())] = append(waits[lengthBin(a.fresh())], a.afterQueue())
 		}
 		p.told = 2*told >= ok && told > 0
 		q := .5
-		if !p.told {
+		if !p.told && ok > 0 {
 			// A prompt that finds the server free waits for nothing but its own prefill.
 			q = .2
 			inferred++
@@ -212,6 +220,7 @@ const (
 	phaseLag       = "client_lag"
 	phaseQueue     = "server_queue"
 	phasePrefill   = "prefill"
+	phaseTransport = "transport" // between the server's first token and the client's
 	phaseDecode    = "decode"
 	phaseReasoning = "reasoning"
 	phaseFailed    = "failed"
@@ -234,13 +243,16 @@ func (s *scene) phase(a *act, f family) string {
 		return phaseNone
 	}
 	exceeds(phaseLag, float64(a.sent-a.at))
-	wait, usual := float64(a.first-a.sent), p.usualPrefill(a.fresh())
-	queue := max(0, wait-usual)
+	usual := p.usualPrefill(a.fresh())
 	if a.queue != noTime {
-		queue = float64(a.queue)
+		exceeds(phaseQueue, float64(a.queue)-p.queue)
+		exceeds(phasePrefill, a.afterQueue()-usual)
+	} else {
+		exceeds(phaseQueue, a.afterQueue()-usual)
 	}
-	exceeds(phaseQueue, queue-p.queue)
-	exceeds(phasePrefill, wait-queue-usual)
+	if a.queue != noTime && a.prefill != noTime {
+		exceeds(phaseTransport, float64(a.first-a.sent-a.queue-a.prefill))
+	}
 	if f == firstFamily {
 		if out := s.x.v.d.firstOutputToken(a.i); out != noTime {
 			exceeds(phaseReasoning, float64(out-a.first))

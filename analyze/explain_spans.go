@@ -124,7 +124,7 @@ func localMedian(x []float64, half int) (median, mad []float64) {
 }
 
 // aftermath extends each span by the time for which the requests in flight stay above what is usual outside of all spans:
-// the backlog that it left. It is at most as long as ten minutes, and three times the span with a minute more.
+// the backlog that it left. It is at most as long as fifteen minutes, and six times the span with a minute more.
 func (s *scene) aftermath(list spans, acts []int32) spans {
 	if len(list) == 0 {
 		return nil
@@ -143,7 +143,7 @@ func (s *scene) aftermath(list spans, acts []int32) spans {
 	}
 	out := make([]span, len(list))
 	for k, sp := range list {
-		until := sp.to + min(600_000_000, 60_000_000+3*(sp.to-sp.from))
+		until := sp.to + min(900_000_000, 60_000_000+6*(sp.to-sp.from))
 		end := sp.to
 		for end < until {
 			if j := int((end - s.from) / lookUs); j >= len(level) || level[max(j, 0)] <= 1.3*usual+1 {

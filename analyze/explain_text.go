@@ -9,7 +9,7 @@ import (
 
 // phaseWords say what a request did in a phase.
 var phaseWords = map[string]string{
-	phaseLag: "were sent late,", phaseQueue: "waited in the server's queue,", phasePrefill: "were slow in prefill,",
+	phaseLag: "were sent late,", phaseQueue: "waited in the server's queue,", phasePrefill: "were slow in prefill,", phaseTransport: "lost time between server and client,",
 	phaseDecode: "were slow in decoding,", phaseReasoning: "reasoned,", phaseFailed: "failed,", phaseNone: "",
 }
 

@@ -99,6 +99,12 @@ func TestBacktestOfALake(t *testing.T) {
 			t.Errorf("e2e: %+v, want %v", f, want)
 		}
 	}
+	p.run("045", "replay", "hour.jsonl", "--window", "5m..20m", "--lead-in", "1m", "--target", "sim:", "--out", "part", "--quiet")
+	var part struct{ From, To string }
+	if err := json.Unmarshal([]byte(p.run("05", "backtest", "part", "--lake", "lake", "--day", "2026-11-28", "--json")), &part); err != nil ||
+		part.From < "2026-11-28T10:05:00" || part.From > "2026-11-28T10:05:05" || part.To < "2026-11-28T10:19:55" || part.To > "2026-11-28T10:20:00" {
+		t.Errorf("%v: %+v", err, part)
+	}
 	p.run("2", "backtest", "slower", "--lake", "lake", "--day", "2026-11-29")
 	p.run("045", "replay", "hour.jsonl", "--scale", "1.5x", "--target", "sim:", "--out", "scaled", "--quiet")
 	p.run("2", "backtest", "scaled", "--lake", "lake", "--day", "2026-11-28")

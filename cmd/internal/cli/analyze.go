@@ -34,7 +34,8 @@ func (a *app) analyzeCommand() *cobra.Command {
 		Use:   "analyze RUN_DIR… | results.jsonl",
 		Short: "Judge a run: tails per bucket, gate verdict, report",
 		Long: `Reads run folders, or anyone's results as JSONL or Parquet, and prints the tails per bucket. With --gate it
-judges them. Several inputs are merged row by row.
+judges them. Several inputs are merged row by row. With --explain it also says why requests break the limits: what they
+have in common that the others lack, with shares and intervals (docs/explain.md).
 
 Exit codes: 0 done, gate passed; 1 unreadable; 2 wrong usage or a faulty gate file; 3 gate failed; 4 run invalid;
 5 inconclusive; 6 broken rows.`,
