@@ -75,6 +75,9 @@ func (s *scene) paceBins() map[int32][]paceBin {
 	n := int((s.to-s.from)/paceUs) + 1
 	out := map[int32][]paceBin{}
 	for target, acts := range s.byTarget {
+		if target == noWord && len(s.byTarget) > 1 {
+			continue // whatever these are
+		}
 		values := make([][]float64, n)
 		busy := make([]float64, n)
 		for _, k := range acts {

@@ -15,12 +15,12 @@ func (x *explainer) suspectTargets(out *Explanation) {
 	felt := make([]spans, len(x.scenes)) // with the backlog on the others
 	var said, names []string
 	for k, s := range x.scenes {
-		several = several || len(s.byTarget) > 1
+		several = several || s.several()
 		away[k] = map[int32]spans{}
 		var all []span
 		for _, target := range slices.Sorted(maps.Keys(s.byTarget)) {
 			list := s.outages(target)
-			if len(list) == 0 {
+			if len(list) == 0 || target == noWord && len(s.byTarget) > 1 {
 				continue
 			}
 			away[k][target] = list
@@ -49,6 +49,12 @@ func (x *explainer) suspectTargets(out *Explanation) {
 	}
 	x.suspectFailing()
 	x.suspectSlow()
+}
+
+// several tells whether requests went to more than one known target.
+func (s *scene) several() bool {
+	_, unknown := s.byTarget[noWord]
+	return len(s.byTarget) > 2 || len(s.byTarget) == 2 && !unknown
 }
 
 // underWay tells whether a request was on its target in one of the spans; one that never ended was there from its send on.
@@ -87,7 +93,7 @@ func (s *scene) outages(target int32) spans {
 			list = append(list, span{at - awayUs, max(t.back(at, s.to), at+coldUs)})
 		}
 	}
-	if len(s.byTarget) > 1 {
+	if s.several() {
 		list = append(list, t.silences(s.from, s.lastArrival())...)
 	}
 	return joined(list)
@@ -187,7 +193,7 @@ func (x *explainer) suspectFailing() {
 	var all tally
 	for k := range x.acts {
 		a := &x.acts[k]
-		if !a.measured {
+		if !a.measured || a.target == noWord {
 			continue
 		}
 		t := byTarget[a.target]
