@@ -140,8 +140,10 @@ var plantedFaults = []plantedFault{
 	{name: "error_event", want: analyze.CauseErrors, run: withFault(oneReplica, "error_event:30%%@%ds,for=%ds")},
 	{name: "cut", want: analyze.CauseErrors, run: withFault(oneReplica, "cut:30%%@%ds,for=%ds")},
 	{name: "empty", want: analyze.CauseErrors, run: withFault(oneReplica, "empty:30%%@%ds,for=%ds")},
-	{name: "reasoning", want: analyze.CauseReasoning, run: settings(oneReplica, func(p *simulatedRun) { p.faults = []string{"reasoning:5%:90%"} }), rules: []string{"ttfo"}},
-	{name: "chunk", want: analyze.CauseChunks, run: settings(oneReplica, func(p *simulatedRun) { p.faults = []string{"chunk:5%:150"} }), rules: []string{"ttft"}},
+	{name: "reasoning", want: analyze.CauseReasoning, rules: []string{"ttfo"},
+		run: settings(oneReplica, func(p *simulatedRun) { p.faults = []string{"reasoning:5%:90%"} })},
+	{name: "chunk", want: analyze.CauseChunks, rules: []string{"ttft"},
+		run: settings(oneReplica, func(p *simulatedRun) { p.faults = []string{"chunk:5%:150"} })},
 	{name: "long prompts", want: analyze.CauseLongPrompts, run: settings(oneReplica, func(p *simulatedRun) { p.trace = longTrain })},
 	{name: "burst", want: analyze.CauseBurst, run: settings(oneReplica, func(p *simulatedRun) { p.trace = arrivalBurst(p.rate) })},
 	{name: "KV too small", want: analyze.CauseKVFull, run: settings(oneReplica, func(p *simulatedRun) { p.spec = strings.Replace(p.spec, "16777216", kvFor(p), 1) })},
@@ -196,9 +198,6 @@ func (f plantedFault) limitsOf(t testing.TB, healthyRuns map[string]*analyze.Dat
 // The right cause comes first in at least 90 % of runs, for each kind of trouble, and none is named where requests are slow
 // by chance.
 func TestPlantedCausesComeFirst(t *testing.T) {
-	if underRace {
-		t.Skip("simulated runs of one thread: left out under the race detector")
-	}
 	loads, seeds := []float64{.6}, []uint64{1, 2}
 	full := os.Getenv("TAILGATE_PROVE") == "full"
 	if full {

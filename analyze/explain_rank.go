@@ -28,7 +28,7 @@ func (x *explainer) explain(c cell) Explained {
 		Phases: []PhaseShare{}, Causes: []Cause{}, Sentences: []string{}}
 	for _, r := range rules {
 		name := r.Name + " " + r.Limit.Text + bucketSuffix(r.By)
-		if !slices.Contains(out.Limits, name) {
+		if slices.ContainsFunc(c.rows, r.in) && !slices.Contains(out.Limits, name) {
 			out.Limits = append(out.Limits, name)
 		}
 	}

@@ -65,6 +65,9 @@ func traceRow(r *rand.Rand, at float64) schemas.TraceRow {
 // run writes the run's folder.
 func (p simulatedRun) run(t testing.TB) string {
 	t.Helper()
+	if underRace {
+		t.Skip("simulated runs of one thread: left out under the race detector")
+	}
 	config, err := sim.ParseSpec(p.spec)
 	if err != nil {
 		t.Fatal(err)
