@@ -124,7 +124,7 @@ func (o BacktestOptions) withDefaults() BacktestOptions {
 }
 
 // Backtest holds a replay against the day of the lake in the file at path, over the window that was replayed. Runs that are not
-// a replay of that day at 1.0x are faults of kind Usage; an invalid run gives a verdict of none.
+// a replay of that day at 1.0x are faults of kind Usage; an invalid run is compared all the same, and says so.
 func Backtest(ctx context.Context, d *Data, path string, o BacktestOptions) (*Backtested, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err

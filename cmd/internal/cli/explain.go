@@ -5,6 +5,7 @@ import (
 	"encoding/csv"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -71,8 +72,8 @@ func (a *app) expectedPrefixes(ctx context.Context, path string, data *analyze.D
 			return nil, usage(fmt.Errorf("--trace: %s has no manifest that names its trace", in.Path), "")
 		case m == nil:
 			m = in.Manifest
-		case schemas.InputsDigest(m.Inputs) != schemas.InputsDigest(in.Manifest.Inputs):
-			return nil, usage(fmt.Errorf("--trace: %s replayed another trace than %s", in.Path, data.Inputs[0].Path), "explain runs of one trace at a time")
+		case schemas.InputsDigest(m.Inputs) != schemas.InputsDigest(in.Manifest.Inputs) || !maps.Equal(planSettings(m), planSettings(in.Manifest)):
+			return nil, usage(fmt.Errorf("--trace: %s replayed another plan than %s", in.Path, data.Inputs[0].Path), "explain runs of one plan at a time")
 		}
 	}
 	f, err := planOf(m)
@@ -89,19 +90,31 @@ func (a *app) expectedPrefixes(ctx context.Context, path string, data *analyze.D
 	return analyze.ExpectedPrefix(p.plan.All(), p.plan.BlockSize), nil
 }
 
+// planSettings are the settings of a run that its plan was made by.
+func planSettings(m *schemas.Manifest) map[string]string {
+	cmd := &cobra.Command{}
+	(&planFlags{}).addPlan(cmd)
+	out := map[string]string{}
+	cmd.Flags().VisitAll(func(fl *pflag.Flag) {
+		if value, ok := m.Settings[fl.Name].(string); ok {
+			out[fl.Name] = value
+		}
+	})
+	return out
+}
+
 // planOf reads the flags of a plan from the settings of a run.
 func planOf(m *schemas.Manifest) (*planFlags, error) {
 	f := &planFlags{}
 	cmd := &cobra.Command{}
 	f.addPlan(cmd)
 	var errs []error
+	settings := planSettings(m)
 	cmd.Flags().VisitAll(func(fl *pflag.Flag) {
-		value, ok := m.Settings[fl.Name].(string)
-		if !ok || value == fl.Value.String() {
-			return
-		}
-		for _, one := range listed(fl, value) {
-			errs = append(errs, cmd.Flags().Set(fl.Name, one))
+		if value, ok := settings[fl.Name]; ok && value != fl.Value.String() {
+			for _, one := range listed(fl, value) {
+				errs = append(errs, cmd.Flags().Set(fl.Name, one))
+			}
 		}
 	})
 	text, _ := m.Settings["duration"].(string)
