@@ -50,6 +50,11 @@ type Data struct {
 	status                                        words
 	tenant, class, model, target, session, bucket words
 
+	// Loaded for explanations only.
+	wide                     bool
+	prefill                  column[int64]
+	cached, turn, httpStatus column[int32]
+
 	gapCount column[int32] // null is 0
 	gapEnds  []int64       // made at the end of loading: the gaps of row i are gaps[gapEnds[i-1]:gapEnds[i]]
 	gaps     []int32       // µs
@@ -129,8 +134,11 @@ func (w *words) word(i int32) (string, bool) {
 	return "", false
 }
 
-func newData() *Data {
-	d := &Data{}
+func newData() *Data { return newDataOf(false) }
+
+// newDataOf holds the columns of explanations too when wide.
+func newDataOf(wide bool) *Data {
+	d := &Data{wide: wide}
 	d.input.null = -1
 	d.row.null = noTime
 	for _, c := range d.times() {
@@ -150,17 +158,25 @@ func newData() *Data {
 // The nullable columns under the names of the results table, so that loaders need no list of their own.
 
 func (d *Data) times() map[string]*column[int64] {
-	return map[string]*column[int64]{
+	out := map[string]*column[int64]{
 		"scheduled_us": &d.scheduled, "sent_us": &d.sent, "first_token_us": &d.first, "first_output_us": &d.firstOutput,
 		"last_token_us": &d.last, "closed_us": &d.closed, "server_queue_us": &d.queue,
 	}
+	if d.wide {
+		out["server_prefill_us"] = &d.prefill
+	}
+	return out
 }
 
 func (d *Data) counts() map[string]*column[int32] {
-	return map[string]*column[int32]{
+	out := map[string]*column[int32]{
 		"input_length": &d.inputLength, "output_length": &d.outputLength, "input_tokens": &d.inputTokens,
 		"output_tokens": &d.outputTokens, "first_event_tokens": &d.firstTokens, "events": &d.events,
 	}
+	if d.wide {
+		out["cached_tokens"], out["turn"], out["http_status"] = &d.cached, &d.turn, &d.httpStatus
+	}
+	return out
 }
 
 func (d *Data) labels() map[string]*words {

@@ -26,10 +26,13 @@ const (
 // folder without a manifest is loaded as unfinished. Broken or foreign content is a fault of kind Data that
 // names the file, and the line where there is one.
 func Load(ctx context.Context, paths []string) (*Data, error) {
+	return newData().loadAll(ctx, paths)
+}
+
+func (d *Data) loadAll(ctx context.Context, paths []string) (*Data, error) {
 	if len(paths) == 0 {
 		return nil, fault.Mark(errors.New("loading results: no input"), fault.Usage, "give run folders or results files")
 	}
-	d := newData()
 	for _, path := range paths {
 		if err := d.load(ctx, path); err != nil {
 			return nil, err

@@ -139,8 +139,8 @@ func parseRow(text []byte) (*jsonRow, error) {
 
 // The columns that a line may fill, in a fixed order so that the first fault named is always the same.
 var (
-	timeNames  = sortedKeys(newData().times())
-	countNames = sortedKeys(newData().counts())
+	timeNames  = sortedKeys(newDataOf(true).times())
+	countNames = sortedKeys(newDataOf(true).counts())
 	labelNames = sortedKeys(newData().labels())
 )
 

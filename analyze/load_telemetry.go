@@ -38,16 +38,40 @@ func (d *Data) loadTelemetry(ctx context.Context, dir string) []look {
 }
 
 func readLooks(ctx context.Context, path string) ([]look, error) {
+	s, err := readSamples(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	waiting := s.metrics.Code([]byte(waitingMetric))
+	var out []look
+	for i := range s.at {
+		if s.metric[i] != waiting {
+			continue
+		}
+		if n := len(out); n > 0 && out[n-1].at == s.at[i] && out[n-1].target == s.target[i] {
+			out[n-1].waiting += s.value[i]
+			continue
+		}
+		out = append(out, look{s.at[i], s.target[i], s.value[i]})
+	}
+	return out, nil
+}
+
+// samples are the rows of a telemetry table as columns; metric and target are codes.
+type samples struct {
+	at               []int64
+	value            []float64
+	metric, target   []int32
+	metrics, targets parquetio.Dict
+}
+
+func readSamples(ctx context.Context, path string) (*samples, error) {
 	c, err := parquetio.OpenColumns(path)
 	if err != nil {
 		return nil, err
 	}
 	defer c.Close()
-	var at []int64
-	var values []float64
-	var metric, target []int32
-	var metrics, targets parquetio.Dict
-	waiting := metrics.Code([]byte(waitingMetric))
+	s := &samples{}
 	codes := func(dict *parquetio.Dict, name string, to *[]int32) error {
 		return c.Strings(ctx, name, dict, func(codes []int32) error {
 			*to = append(*to, codes...)
@@ -55,38 +79,27 @@ func readLooks(ctx context.Context, path string) ([]look, error) {
 		})
 	}
 	if err := c.Int64s(ctx, "at_us", func(v []int64, _ []bool) error {
-		at = append(at, v...)
+		s.at = append(s.at, v...)
 		return nil
 	}); err != nil {
 		return nil, err
 	}
 	if err := c.Float64s(ctx, "value", func(v []float64, _ []bool) error {
-		values = append(values, v...)
+		s.value = append(s.value, v...)
 		return nil
 	}); err != nil {
 		return nil, err
 	}
-	if err := codes(&metrics, "metric", &metric); err != nil {
+	if err := codes(&s.metrics, "metric", &s.metric); err != nil {
 		return nil, err
 	}
-	if err := codes(&targets, "target", &target); err != nil {
+	if err := codes(&s.targets, "target", &s.target); err != nil {
 		return nil, err
 	}
-	if len(values) != len(at) || len(metric) != len(at) || len(target) != len(at) {
+	if n := len(s.at); len(s.value) != n || len(s.metric) != n || len(s.target) != n {
 		return nil, fmt.Errorf("reading %s: columns of different lengths", path)
 	}
-	var out []look
-	for i := range at {
-		if metric[i] != waiting {
-			continue
-		}
-		if n := len(out); n > 0 && out[n-1].at == at[i] && out[n-1].target == target[i] {
-			out[n-1].waiting += values[i]
-			continue
-		}
-		out = append(out, look{at[i], target[i], values[i]})
-	}
-	return out, nil
+	return s, nil
 }
 
 // waiting is the servers' queue on a grid, all targets together: each target's mean in a cell, or its last one where it

@@ -215,8 +215,8 @@ func (p *paired) value(d *Data, m metric, i int32) float64 {
 // replacement (moving blocks; Künsch 1989), and both runs take the same ones, so that what both have in common cancels.
 type blocks struct {
 	a, b     []sorted
-	counts   []int // requests of each cell
-	perBlock int   // cells
+	counts   [2][]int // requests of each cell, of a and of b
+	perBlock int      // cells
 	rounds   int
 	seed     uint64
 }
@@ -239,16 +239,26 @@ const (
 )
 
 func newBlocks(a, b []float64, at []int64, o CompareOptions) *blocks {
-	first, last := slices.Min(at), slices.Max(at)
+	return newBlocksApart(a, at, b, at, o)
+}
+
+// newBlocksApart is newBlocks for runs whose requests are not the same ones: each value has its own time, on one clock.
+func newBlocksApart(a []float64, atA []int64, b []float64, atB []int64, o CompareOptions) *blocks {
+	first, last := min(slices.Min(atA), slices.Min(atB)), max(slices.Max(atA), slices.Max(atB))
 	span := time.Duration(last-first+1) * time.Microsecond
 	cell := (blockLength(tauOfSlow(a, b), span, len(a)) / cellsPerBlock).Microseconds()
-	cells := int((last-first)/cell) + 1
-	s := &blocks{a: make([]sorted, len(a)), b: make([]sorted, len(b)), counts: make([]int, cells), perBlock: cellsPerBlock, seed: o.Seed}
-	for i := range a {
-		c := int32((at[i] - first) / cell)
-		s.a[i], s.b[i] = sorted{a[i], c}, sorted{b[i], c}
-		s.counts[c]++
+	s := &blocks{perBlock: cellsPerBlock, seed: o.Seed}
+	put := func(x []float64, at []int64, counts *[]int) []sorted {
+		*counts = make([]int, int((last-first)/cell)+1)
+		out := make([]sorted, len(x))
+		for i := range x {
+			c := int32((at[i] - first) / cell)
+			out[i] = sorted{x[i], c}
+			(*counts)[c]++
+		}
+		return out
 	}
+	s.a, s.b = put(a, atA, &s.counts[0]), put(b, atB, &s.counts[1])
 	for _, list := range [][]sorted{s.a, s.b} {
 		slices.SortFunc(list, func(x, y sorted) int {
 			if x.x < y.x {
@@ -262,7 +272,7 @@ func newBlocks(a, b []float64, at []int64, o CompareOptions) *blocks {
 	}
 	s.rounds = o.Resamples
 	if s.rounds == 0 {
-		s.rounds = max(bootLeast, min(bootRounds, int(bootWork/float64(2*len(a)))))
+		s.rounds = max(bootLeast, min(bootRounds, int(bootWork/float64(len(a)+len(b)))))
 	}
 	return s
 }
@@ -285,35 +295,34 @@ func tauOfSlow(a, b []float64) float64 {
 
 // quantiles are the plain ones of both runs.
 func (s *blocks) quantiles(q float64) (base, value float64) {
-	k := stats.Rank(len(s.a), q) - 1
-	return s.a[k].x, s.b[k].x
+	return s.a[stats.Rank(len(s.a), q)-1].x, s.b[stats.Rank(len(s.b), q)-1].x
 }
 
 // interval is the percentile interval of value/base − 1, and twice the smaller share of resamples on one side of 0. It is
 // false where the schedule has too few blocks, or failures reach the percentile.
 func (s *blocks) interval(q, confidence float64) (lower, upper, p float64, ok bool) {
-	if len(s.counts) < leastOfCells {
+	cells := len(s.counts[0])
+	if cells < leastOfCells {
 		return 0, 0, 0, false
 	}
 	ratios := make([]float64, 0, s.rounds)
 	r := rng.New(s.seed, "bootstrap")
-	times := make([]int32, len(s.counts))
+	times := make([]int32, cells)
 	up, down := 0, 0
 	for range s.rounds {
 		clear(times)
-		n := 0
-		for range (len(s.counts) + s.perBlock - 1) / s.perBlock {
-			start := r.IntN(len(s.counts) - s.perBlock + 1)
+		var n [2]int
+		for range (cells + s.perBlock - 1) / s.perBlock {
+			start := r.IntN(cells - s.perBlock + 1)
 			for c := start; c < start+s.perBlock; c++ {
 				times[c]++
-				n += s.counts[c]
+				n[0], n[1] = n[0]+s.counts[0][c], n[1]+s.counts[1][c]
 			}
 		}
-		if n == 0 {
+		if n[0] == 0 || n[1] == 0 {
 			continue
 		}
-		k := stats.Rank(n, q)
-		base, value := weighted(s.a, times, k), weighted(s.b, times, k)
+		base, value := weighted(s.a, times, stats.Rank(n[0], q)), weighted(s.b, times, stats.Rank(n[1], q))
 		if math.IsInf(base, 1) || math.IsInf(value, 1) {
 			return 0, 0, 0, false
 		}

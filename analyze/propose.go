@@ -124,7 +124,7 @@ func readProduction(ctx context.Context, path string) (map[string]*production, e
 	}
 	out := map[string]*production{}
 	for i := range day.ttft {
-		if day.out[i] || day.status[i] == day.cancelled {
+		if day.probe[i] || !day.reached[i] || day.status[i] == day.cancelled {
 			continue
 		}
 		name := ""
@@ -155,7 +155,7 @@ func readProduction(ctx context.Context, path string) (map[string]*production, e
 type dayColumns struct {
 	ttft, duration  []int64
 	class, status   []int32
-	out             []bool // a probe, or never at the engine
+	probe, reached  []bool
 	classes         parquetio.Dict
 	good, cancelled int32 // codes of status
 }
@@ -181,27 +181,19 @@ func readDay(ctx context.Context, c *parquetio.Columns) (*dayColumns, error) {
 			return nil
 		})
 	}
-	at := 0
+	flags := func(name string, to *[]bool) error {
+		return c.Bools(ctx, name, func(values, _ []bool) error {
+			*to = append(*to, values...)
+			return nil
+		})
+	}
 	steps := []func() error{
 		func() error { return numbers("ttft_us", &d.ttft) },
 		func() error { return numbers("duration_us", &d.duration) },
 		func() error { return words("class", &d.classes, &d.class) },
 		func() error { return words("status", &statuses, &d.status) },
-		func() error {
-			return c.Bools(ctx, "is_probe", func(values, _ []bool) error {
-				d.out = append(d.out, values...)
-				return nil
-			})
-		},
-		func() error {
-			return c.Bools(ctx, "reached_engine", func(values, _ []bool) error {
-				for _, reached := range values {
-					d.out[at] = d.out[at] || !reached
-					at++
-				}
-				return nil
-			})
-		},
+		func() error { return flags("is_probe", &d.probe) },
+		func() error { return flags("reached_engine", &d.reached) },
 	}
 	for _, step := range steps {
 		if err := step(); err != nil {

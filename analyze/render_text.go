@@ -19,6 +19,9 @@ func (r *Report) WriteText(w io.Writer) error {
 	for _, bucket := range r.Buckets {
 		textBucket(&b, bucket)
 	}
+	if r.Explain != nil {
+		textExplanation(&b, r.Explain)
+	}
 	if r.Truth != nil {
 		textTruth(&b, r.Truth)
 	}

@@ -87,6 +87,8 @@ type Report struct {
 	Gate    *GateReport `json:"gate"`
 	// Truth is the comparison with a truth table, where one was asked for.
 	Truth *Truth `json:"truth,omitempty"`
+	// Explain says why requests break limits, where it was asked for.
+	Explain *Explanation `json:"explain,omitempty"`
 
 	view *view
 	gate *Gate

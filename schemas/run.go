@@ -42,6 +42,8 @@ type RunFacts struct {
 	DurationUs int64 `json:"duration_us"` // length of the schedule, the last arrival's minute included
 	WarmupUs   int64 `json:"warmup_us"`
 	CooldownUs int64 `json:"cooldown_us,omitempty"` // last part of the schedule, phase drain
+	// TraceStartedAt is the wall time in the source at which the schedule's zero lies; null where the trace does not tell it.
+	TraceStartedAt *time.Time `json:"trace_started_at,omitempty"`
 	// Bursts are declared ones.
 	Bursts []BurstSpan `json:"bursts,omitempty"`
 	// Shard is i/n where this run sent one part of the plan; "" = all of it.

@@ -25,6 +25,7 @@ type analyzeFlags struct {
 	by                []string
 	warmup            time.Duration
 	asJSON            bool
+	explain           explainFlags
 }
 
 func (a *app) analyzeCommand() *cobra.Command {
@@ -33,7 +34,8 @@ func (a *app) analyzeCommand() *cobra.Command {
 		Use:   "analyze RUN_DIR… | results.jsonl",
 		Short: "Judge a run: tails per bucket, gate verdict, report",
 		Long: `Reads run folders, or anyone's results as JSONL or Parquet, and prints the tails per bucket. With --gate it
-judges them. Several inputs are merged row by row.
+judges them. Several inputs are merged row by row. With --explain it also says why requests break the limits: what they
+have in common that the others lack, with shares and intervals (docs/explain.md).
 
 Exit codes: 0 done, gate passed; 1 unreadable; 2 wrong usage or a faulty gate file; 3 gate failed; 4 run invalid;
 5 inconclusive; 6 broken rows.`,
@@ -55,6 +57,7 @@ Exit codes: 0 done, gate passed; 1 unreadable; 2 wrong usage or a faulty gate fi
 	fl.StringVar(&f.tables, "tables", "", "also write runs, buckets and verdicts as Parquet files into this folder")
 	fl.StringVar(&f.truth, "truth", "", "compare with what the simulated engine saw (the file of tailgate sim --truth)")
 	fl.BoolVar(&f.asJSON, "json", false, "print one JSON object")
+	f.explain.add(cmd)
 	return cmd
 }
 
@@ -67,16 +70,26 @@ func (a *app) analyze(ctx context.Context, inputs []string, f *analyzeFlags, war
 	}
 	var err error
 	o.Gate, err = a.loadGate(f.gate)
-	if err := allFaults(append(errs, err)...); err != nil {
+	explain, explainErr := f.explain.options(o.Gate)
+	if err := allFaults(append(errs, err, explainErr)...); err != nil {
 		return err
 	}
-	data, err := analyze.Load(ctx, inputs)
+	load := analyze.Load
+	if f.explain.on {
+		load = analyze.LoadExplained
+	}
+	data, err := load(ctx, inputs)
 	if err != nil {
 		return err
 	}
 	report, err := analyze.Analyze(ctx, data, o)
 	if err != nil {
 		return err
+	}
+	if f.explain.on {
+		if err := a.explain(ctx, &f.explain, report, data, o, explain); err != nil {
+			return err
+		}
 	}
 	if f.truth != "" {
 		if report.Truth, err = analyze.CompareTruth(ctx, inputs, f.truth); err != nil {

@@ -243,6 +243,9 @@ func (a *app) record(ctx context.Context, f *replayFlags, p *planned, o replay.O
 	}
 	summary.Invalid = append(summary.Invalid, f.contradicted...)
 	f.facts(&summary.RunFacts)
+	if !p.startedAt.IsZero() {
+		summary.TraceStartedAt = &p.startedAt
+	}
 	summary.Clock = f.offset
 	files, err := rec.Finish()
 	if err != nil {

@@ -51,6 +51,7 @@ type planned struct {
 	source     schemas.FileDigest
 	meta       trace.Meta // of the trace as read
 	scale      float64    // times the rate of the trace
+	startedAt  time.Time  // wall time of the schedule's zero in the source; zero = not known
 	plan       *replay.Plan
 	invariants []schemas.Invariant
 	notes      []string
@@ -90,6 +91,7 @@ func (f *planFlags) make(ctx context.Context, a *app, path string, until time.Du
 		}
 		t, length, p.notes = part.Stream(), l, part.Notes
 	}
+	p.startedAt = t.Meta.StartedAt
 	packed, behind := &replay.Packed{}, 0
 	add := func(row *schemas.TraceRow) error {
 		if until > 0 && row.ScheduledUs >= until.Microseconds() || count > 0 && int64(packed.Len()) == count {
