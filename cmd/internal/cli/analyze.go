@@ -70,6 +70,7 @@ func (a *app) analyze(ctx context.Context, inputs []string, f *analyzeFlags, war
 	if err := allFaults(append(errs, err)...); err != nil {
 		return err
 	}
+	defer spareMemory()()
 	data, err := analyze.Load(ctx, inputs)
 	if err != nil {
 		return err

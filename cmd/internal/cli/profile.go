@@ -66,13 +66,13 @@ Exit codes: 0 done; 1 failed while running; 2 wrong usage; 6 broken rows or a br
 	return cmd
 }
 
-// profileMemory is from which size on the collector works hardest while a profile is made.
-const profileMemory = 1536 << 20
+// sparedMemory is from which size on the collector works hardest while much is held.
+const sparedMemory = 1536 << 20
 
-// spareMemory lets the collector run more often while a profile is made, unless GOGC says how often: what is kept are a
-// few large arrays, which cost it little. The result sets that back.
+// spareMemory lets the collector run more often, unless GOGC says how often: where what is kept are large arrays, that
+// costs little. The result sets that back.
 func spareMemory() (back func()) {
-	limit := limitMemory(profileMemory)
+	limit := limitMemory(sparedMemory)
 	if os.Getenv("GOGC") != "" {
 		return limit
 	}
