@@ -21,12 +21,14 @@ type column[T comparable] struct {
 	of     func(int64) T
 }
 
-// block is blockRows values: all the same, or as differences from base in 1, 2 or 4 bytes, plus one, 0 being null; or as
-// they are in 8.
+// block is blockRows values: all the same, or as differences from base in 1 to 4 bytes, plus one, 0 being null; or as they
+// are in 8. One byte more lets the last value of 3 bytes be read as 4.
 type block struct {
 	base int64
 	data []byte
 }
+
+const threeBytes = 1<<24 - 1
 
 func (b *block) width() int { return len(b.data) >> blockBits }
 
@@ -40,6 +42,8 @@ func (b *block) code(i int32) (int64, bool) {
 		c = uint32(b.data[i])
 	case 2:
 		c = uint32(binary.LittleEndian.Uint16(b.data[2*i:]))
+	case 3:
+		c = binary.LittleEndian.Uint32(b.data[3*i:]) & threeBytes
 	case 4:
 		c = binary.LittleEndian.Uint32(b.data[4*i:])
 	default:
@@ -165,10 +169,16 @@ func packed[T int32 | int64](v []T, null T) block {
 		width = 1
 	case span < math.MaxUint16:
 		width = 2
+	case span < threeBytes:
+		width = 3
 	case span < math.MaxUint32:
 		width = 4
 	}
-	b := block{base: int64(least), data: make([]byte, width*len(v))}
+	room := width * len(v)
+	if width == 3 {
+		room++
+	}
+	b := block{base: int64(least), data: make([]byte, room)}
 	for i, x := range v {
 		c := uint64(0)
 		switch {
@@ -182,6 +192,8 @@ func packed[T int32 | int64](v []T, null T) block {
 			b.data[i] = byte(c)
 		case 2:
 			binary.LittleEndian.PutUint16(b.data[2*i:], uint16(c))
+		case 3: // from the first on: the next one overwrites the fourth byte
+			binary.LittleEndian.PutUint32(b.data[3*i:], uint32(c))
 		case 4:
 			binary.LittleEndian.PutUint32(b.data[4*i:], uint32(c))
 		default:
@@ -227,6 +239,10 @@ func unpack[T int32 | int64](b *block, rows []int32, out []T, null T) {
 	case 2:
 		for k, i := range rows {
 			out[k] = decoded(base, int64(binary.LittleEndian.Uint16(data[2*(i&in):])), null)
+		}
+	case 3:
+		for k, i := range rows {
+			out[k] = decoded(base, int64(binary.LittleEndian.Uint32(data[3*(i&in):])&threeBytes), null)
 		}
 	case 4:
 		for k, i := range rows {

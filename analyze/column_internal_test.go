@@ -33,6 +33,8 @@ func TestColumnsKeepTheirValues(t *testing.T) {
 			}
 			return -30_000 + r.Int64N(65_000)
 		}},
+		{"three bytes", func(int) int64 { return -5 + r.Int64N(1<<24-1) }},
+		{"three bytes and one more", func(i int) int64 { return int64(i%2) * (1<<24 - 1) }},
 		{"four bytes, rising", func(i int) int64 { return int64(i)*1_000_000 + r.Int64N(100) }},
 		{"all there is", func(int) int64 { return int64(r.Uint64()) }},
 		{"the extremes", func(int) int64 { return []int64{noTime, math.MaxInt64, math.MinInt64 + 1, 0}[r.IntN(4)] }},

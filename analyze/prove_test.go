@@ -249,7 +249,7 @@ func TestProveAnalyzeChild(t *testing.T) {
 		t.Skip("runs as a child of TestProveAnalyze")
 	}
 	debug.SetMemoryLimit(1536 << 20) // as the command does
-	debug.SetGCPercent(30)
+	debug.SetGCPercent(15)
 	began := time.Now()
 	d, err := analyze.Load(t.Context(), []string{path})
 	if err != nil {

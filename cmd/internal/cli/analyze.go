@@ -70,7 +70,7 @@ func (a *app) analyze(ctx context.Context, inputs []string, f *analyzeFlags, war
 	if err := allFaults(append(errs, err)...); err != nil {
 		return err
 	}
-	defer spareMemory()()
+	defer spareMemory(15)()
 	data, err := analyze.Load(ctx, inputs)
 	if err != nil {
 		return err

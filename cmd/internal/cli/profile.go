@@ -42,7 +42,7 @@ Exit codes: 0 done; 1 failed while running; 2 wrong usage; 6 broken rows or a br
 			if err := newProfileDir(cmd, f.out); err != nil {
 				return err
 			}
-			defer spareMemory()()
+			defer spareMemory(30)()
 			p, err := a.makeProfile(cmd.Context(), args[0], &f)
 			if err != nil {
 				return err
@@ -69,14 +69,14 @@ Exit codes: 0 done; 1 failed while running; 2 wrong usage; 6 broken rows or a br
 // sparedMemory is from which size on the collector works hardest while much is held.
 const sparedMemory = 1536 << 20
 
-// spareMemory lets the collector run more often, unless GOGC says how often: where what is kept are large arrays, that
-// costs little. The result sets that back.
-func spareMemory() (back func()) {
+// spareMemory lets the collector run whenever so many percent came on top of what is kept, unless GOGC says when: where
+// that are large arrays, it costs little. The result sets that back.
+func spareMemory(percent int) (back func()) {
 	limit := limitMemory(sparedMemory)
 	if os.Getenv("GOGC") != "" {
 		return limit
 	}
-	before := debug.SetGCPercent(30)
+	before := debug.SetGCPercent(percent)
 	return func() {
 		debug.SetGCPercent(before)
 		limit()
