@@ -47,6 +47,8 @@ func inStages(ctx context.Context, walk walkFunc, stages ...visitFunc) error {
 		for b := range in {
 			if ctx.Err() == nil {
 				fail(b.visit(visit))
+			} else {
+				fail(context.Cause(ctx))
 			}
 			out <- b
 		}
