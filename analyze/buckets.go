@@ -100,18 +100,7 @@ func (v values) mean() float64 {
 	return sum / float64(len(v))
 }
 
-func (v values) smallest(ranks ...int) []float64 {
-	ks := make([]int, len(ranks))
-	for i, r := range ranks {
-		ks[i] = r - 1
-	}
-	stats.Select(v, ks...)
-	out := make([]float64, len(ranks))
-	for i, k := range ks {
-		out[i] = v[k]
-	}
-	return out
-}
+func (v values) smallest(ranks ...int) []float64 { return stats.Ranked(v, ranks...) }
 
 // metric describes one metric of a cell.
 func (d *Data) metric(c cell, m metric, name string) Metric {
@@ -122,18 +111,18 @@ func (d *Data) metric(c cell, m metric, name string) Metric {
 	}
 	vals := make(values, 0, len(rows))
 	undefined, failed := 0, 0
-	for _, i := range rows {
-		if !d.ok(i) {
-			failed++
-			continue
+	d.each(m, rows, func(values []float64) {
+		for _, x := range values {
+			switch {
+			case math.IsInf(x, 1):
+				failed++
+			case math.IsNaN(x):
+				undefined++
+			default:
+				vals = append(vals, x)
+			}
 		}
-		x := d.value(m, i)
-		if math.IsNaN(x) {
-			undefined++
-			continue
-		}
-		vals = append(vals, x)
-	}
+	})
 	return describe(name, vals, undefined, failed, m.scale())
 }
 
@@ -164,26 +153,6 @@ func (d *Data) tally(c cell) Bucket {
 		b.EarlyStopShare = Figure(float64(early) / float64(told))
 	}
 	return b
-}
-
-// workload compares asked and realised output lengths.
-func (d *Data) workload(rows []int32) Workload {
-	var asked, got []float64
-	sumAsked, sumGot := 0.0, 0.0
-	for _, i := range rows {
-		a, g := d.outputLength.at(i), d.outputTokens.at(i)
-		if !d.ok(i) || a == noCount || g == noCount {
-			continue
-		}
-		asked, got = append(asked, float64(a)), append(got, float64(g))
-		sumAsked, sumGot = sumAsked+float64(a), sumGot+float64(g)
-	}
-	w := Workload{N: len(got), OutputTokensRatio: unknown, OutputTokensKS: unknown}
-	if sumAsked > 0 {
-		w.OutputTokensRatio = Figure(sumGot / sumAsked)
-		w.OutputTokensKS = Figure(stats.KS(asked, got))
-	}
-	return w
 }
 
 // throughput counts what ok rows brought over the window of v.

@@ -65,18 +65,7 @@ func (d *Data) cut(by By, rows []int32) []cell {
 		keys[i] = d.key(p.Key)
 		ranges = ranges && keys[i].words == nil
 	}
-	byPlace := map[int][]int32{}
-	for _, i := range rows {
-		place, known := 0, true
-		for j, p := range by.Parts {
-			s := keys[j].slot(i, p.Edges)
-			known = known && s >= 0
-			place = place*keys[j].slots(p) + max(s, 0)
-		}
-		if known {
-			byPlace[place] = append(byPlace[place], i)
-		}
-	}
+	byPlace := d.byPlace(by, keys, rows)
 	if ranges {
 		addEmptyRanges(by, keys, byPlace)
 	}
@@ -86,6 +75,52 @@ func (d *Data) cut(by By, rows []int32) []cell {
 	}
 	sort.Slice(cells, func(a, b int) bool { return less(cells[a].by, cells[b].by) })
 	return cells
+}
+
+// byPlace sorts rows by their places under the parts of by, those below a first edge left out.
+func (d *Data) byPlace(by By, keys []key, rows []int32) map[int][]int32 {
+	numbers := map[int]int32{} // of places, in order of first sight
+	var places []int
+	var counts []int32
+	numberOf := make([]int32, len(rows))
+	last, number := -1, int32(-1)
+	for r, i := range rows {
+		place, known := 0, true
+		for j, p := range by.Parts {
+			s := keys[j].slot(i, p.Edges)
+			known = known && s >= 0
+			place = place*keys[j].slots(p) + max(s, 0)
+		}
+		if !known {
+			numberOf[r] = -1
+			continue
+		}
+		if place != last {
+			n, seen := numbers[place]
+			if !seen {
+				n = int32(len(places))
+				numbers[place] = n
+				places, counts = append(places, place), append(counts, 0)
+			}
+			last, number = place, n
+		}
+		numberOf[r] = number
+		counts[number]++
+	}
+	out := make(map[int][]int32, len(places))
+	lists := make([][]int32, len(places))
+	for n, count := range counts {
+		lists[n] = make([]int32, 0, count)
+	}
+	for r, i := range rows {
+		if n := numberOf[r]; n >= 0 {
+			lists[n] = append(lists[n], i)
+		}
+	}
+	for n, place := range places {
+		out[place] = lists[n]
+	}
+	return out
 }
 
 // tuple takes a place apart.

@@ -56,13 +56,13 @@ type Data struct {
 	cached, turn, httpStatus column[int32]
 
 	gapCount column[int32] // null is 0
-	gapEnds  []int64       // made at the end of loading: the gaps of row i are gaps[gapEnds[i-1]:gapEnds[i]]
+	ends     column[int64] // made at the end of loading: the gaps of row i are gaps[ends[i-1]:ends[i]]
 	gaps     []int32       // µs
 }
 
 // tails are the rows among these that count in tails: all but those that kept the load up at the end.
 func (d *Data) tails(rows []int32) []int32 {
-	if d.drain.v == nil {
+	if !d.drain.told() {
 		return rows
 	}
 	out := make([]int32, 0, len(rows))
@@ -76,49 +76,6 @@ func (d *Data) tails(rows []int32) []int32 {
 
 // Rows counts the rows of all inputs, warm-up included.
 func (d *Data) Rows() int { return d.n }
-
-// column is a column that takes no memory until a value differs from its null.
-type column[T comparable] struct {
-	null T
-	n    int
-	v    []T
-}
-
-func (c *column[T]) at(i int32) T {
-	if c.v == nil {
-		return c.null
-	}
-	return c.v[i]
-}
-
-// grow makes room for n more values, so that appending them never copies.
-func (c *column[T]) grow(n int) {
-	if c.v != nil && cap(c.v)-len(c.v) < n {
-		c.v = append(make([]T, 0, len(c.v)+n), c.v...)
-	}
-}
-
-func (c *column[T]) append(x T, room int) {
-	if c.v == nil {
-		if x == c.null {
-			c.n++
-			return
-		}
-		c.v = make([]T, 0, max(c.n+1, room))
-		for range c.n {
-			c.v = append(c.v, c.null)
-		}
-	}
-	c.v = append(c.v, x)
-	c.n++
-}
-
-// pad appends nulls up to n values.
-func (c *column[T]) pad(n int) {
-	for c.n < n {
-		c.append(c.null, n)
-	}
-}
 
 // words is a column of labels as dictionary codes.
 type words struct {
@@ -190,14 +147,14 @@ func (d *Data) ok(i int32) bool { return d.status.at(i) == statusOK }
 
 // rowGaps returns the gaps of row i in µs.
 func (d *Data) rowGaps(i int32) []int32 {
-	if d.gapEnds == nil {
+	if !d.ends.told() {
 		return nil
 	}
 	from := int64(0)
 	if i > 0 {
-		from = d.gapEnds[i-1]
+		from = d.ends.at(i - 1)
 	}
-	return d.gaps[from:d.gapEnds[i]]
+	return d.gaps[from:d.ends.at(i)]
 }
 
 // done is when the request ended: its stream closed, else its last token; noTime when it never did.

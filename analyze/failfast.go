@@ -171,7 +171,7 @@ func (d *Data) setRow(r *schemas.Result) {
 		to.set(to.code(text))
 	}
 	d.gaps = r.ITLUs
-	d.gapEnds = append(d.gapEnds[:0], int64(len(r.ITLUs)))
+	d.ends.set(int64(len(r.ITLUs)))
 }
 
 func orNoCount(n *int32) int32 {

@@ -177,12 +177,11 @@ func (d *Data) endInput(in Input, runID string) {
 
 // finish indexes the gaps and names what the inputs as a whole did not tell.
 func (d *Data) finish() {
-	if d.gapCount.v != nil {
-		d.gapEnds = make([]int64, d.n)
+	if d.gapCount.told() {
 		end := int64(0)
-		for i, n := range d.gapCount.v {
-			end += int64(n)
-			d.gapEnds[i] = end
+		for i := range int32(d.n) {
+			end += int64(d.gapCount.at(i))
+			d.ends.append(end, d.n)
 		}
 	}
 	bare := 0

@@ -53,6 +53,7 @@ func (d *Data) appendParquet(ctx context.Context, path string) (string, error) {
 	}
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(runtime.GOMAXPROCS(0))
+	g.Go(func() error { return d.scanGaps(gctx, c, n) }) // the longest first
 	for name, col := range d.times() {
 		g.Go(func() error { return scanInts(gctx, c, name, col, n) })
 	}
@@ -66,7 +67,6 @@ func (d *Data) appendParquet(ctx context.Context, path string) (string, error) {
 	g.Go(func() error { return scanBools(gctx, c, "streamed", &d.streamed, n) })
 	g.Go(func() error { return scanBools(gctx, c, "itl_is_token", &d.tokenGaps, n) })
 	g.Go(func() error { return d.scanPhase(gctx, c, n) })
-	g.Go(func() error { return d.scanGaps(gctx, c, n) })
 	var runs parquetio.Dict
 	g.Go(func() error {
 		if !c.Has("run_id") {
@@ -90,7 +90,6 @@ func (d *Data) appendParquet(ctx context.Context, path string) (string, error) {
 
 // whole checks that a scan brought as many values as the file has rows; a column that the file lacks is null.
 func whole[T comparable](c *parquetio.Columns, name string, col *column[T], n int, scan func() error) error {
-	col.grow(n - col.n)
 	if c.Has(name) {
 		if err := scan(); err != nil {
 			return err
@@ -106,12 +105,12 @@ func whole[T comparable](c *parquetio.Columns, name string, col *column[T], n in
 func scanInts(ctx context.Context, c *parquetio.Columns, name string, col *column[int64], n int) error {
 	return whole(c, name, col, n, func() error {
 		return c.Int64s(ctx, name, func(values []int64, valid []bool) error {
-			for i, v := range values {
-				if !valid[i] {
-					v = col.null
+			for i, ok := range valid {
+				if !ok {
+					values[i] = col.null
 				}
-				col.append(v, n)
 			}
+			col.appendAll(values, n)
 			return nil
 		})
 	})
@@ -120,12 +119,12 @@ func scanInts(ctx context.Context, c *parquetio.Columns, name string, col *colum
 func scanCounts(ctx context.Context, c *parquetio.Columns, name string, col *column[int32], n int) error {
 	return whole(c, name, col, n, func() error {
 		return c.Int32s(ctx, name, func(values []int32, valid []bool) error {
-			for i, v := range values {
-				if !valid[i] {
-					v = col.null
+			for i, ok := range valid {
+				if !ok {
+					values[i] = col.null
 				}
-				col.append(v, n)
 			}
+			col.appendAll(values, n)
 			return nil
 		})
 	})
@@ -135,12 +134,12 @@ func scanCounts(ctx context.Context, c *parquetio.Columns, name string, col *col
 func scanWords(ctx context.Context, c *parquetio.Columns, name string, col *words, n int) error {
 	return whole(c, name, &col.column, n, func() error {
 		return c.Strings(ctx, name, &col.dict, func(codes []int32) error {
-			for _, code := range codes {
+			for i, code := range codes {
 				if code >= 0 && col.dict.Words[code] == "" {
-					code = noWord
+					codes[i] = noWord
 				}
-				col.append(code, n)
 			}
+			col.appendAll(codes, n)
 			return nil
 		})
 	})
@@ -149,9 +148,7 @@ func scanWords(ctx context.Context, c *parquetio.Columns, name string, col *word
 func scanBools(ctx context.Context, c *parquetio.Columns, name string, col *column[bool], n int) error {
 	return whole(c, name, col, n, func() error {
 		return c.Bools(ctx, name, func(values, _ []bool) error {
-			for _, v := range values {
-				col.append(v, n)
-			}
+			col.appendAll(values, n)
 			return nil
 		})
 	})
@@ -175,11 +172,20 @@ func (d *Data) scanPhase(ctx context.Context, c *parquetio.Columns, n int) error
 
 func (d *Data) scanGaps(ctx context.Context, c *parquetio.Columns, n int) error {
 	return whole(c, "itl_us", &d.gapCount, n, func() error {
+		if d.gaps == nil {
+			d.gaps = make([]int32, 0, c.NumValues("itl_us"))
+		}
 		return c.Int32Lists(ctx, "itl_us", func(lengths, values []int32) error {
-			d.gaps = append(d.gaps, values...)
-			for _, l := range lengths {
-				d.gapCount.append(max(l, 0), n)
+			for _, us := range values {
+				if us < 0 {
+					return fmt.Errorf("column itl_us: a gap of %d µs", us)
+				}
 			}
+			d.gaps = append(d.gaps, values...)
+			for i, l := range lengths {
+				lengths[i] = max(l, 0)
+			}
+			d.gapCount.appendAll(lengths, n)
 			return nil
 		})
 	})

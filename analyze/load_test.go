@@ -176,10 +176,15 @@ func TestForeignAndChangedInputs(t *testing.T) {
 	}{{}}); err != nil {
 		t.Fatal(err)
 	}
+	negative := filepath.Join(t.TempDir(), "negative.parquet")
+	if err := parquetio.WriteFile(negative, nil, []schemas.Result{{Status: schemas.ResultOK, ITLUs: []int32{5, -1}}}); err != nil {
+		t.Fatal(err)
+	}
 	for name, c := range map[string]struct {
 		path, want string
 		kind       fault.Kind
 	}{
+		"a gap below 0":  {negative, "column itl_us: a gap of -1 µs", fault.Data},
 		"nothing":        {"", "no input", fault.Usage},
 		"missing":        {"does-not-exist", "does-not-exist", fault.Failure},
 		"empty folder":   {t.TempDir(), "holds no results", fault.Data},

@@ -117,29 +117,40 @@ func (d *Data) firstOutputToken(i int32) int64 {
 // tpot is (last − first)/(N − k) with N from usage and k the tokens of the first event, 1 where nothing tells.
 // It is undefined when N < 2, when N is unknown, and when the first event held every token.
 func (d *Data) tpot(i int32) float64 {
-	n, k := d.outputTokens.at(i), d.firstTokens.at(i)
+	over := gapsOver(d.outputTokens.at(i), d.firstTokens.at(i), d.events.at(i))
+	if over == 0 {
+		return math.NaN()
+	}
+	return d.since(d.firstToken(i), d.last.at(i)) / float64(over)
+}
+
+// gapsOver is N − k, 0 where tpot is undefined.
+func gapsOver(n, k, events int32) int32 {
 	if k == noCount {
 		k = 1
-		if d.events.at(i) == 1 {
+		if events == 1 {
 			k = n
 		}
 	}
 	if n < 2 || n <= k {
-		return math.NaN()
+		return 0
 	}
-	return d.since(d.firstToken(i), d.last.at(i)) / float64(n-k)
+	return n - k
 }
 
 // gapsOf returns the values of a pooled metric of row i. Chunk gaps are also known where every event held one
 // token, for then both are the same.
 func (d *Data) gapsOf(m metric, i int32) []int32 {
 	gaps := d.rowGaps(i)
-	perToken := d.tokenGaps.at(i)
-	if m == itl && !perToken {
-		return nil
-	}
-	if m == interChunk && perToken && int(d.events.at(i)) != len(gaps)+1 {
+	if !tellsGaps(m, d.tokenGaps.at(i), d.events.at(i), len(gaps)) {
 		return nil
 	}
 	return gaps
+}
+
+func tellsGaps(m metric, perToken bool, events int32, gaps int) bool {
+	if m == itl {
+		return perToken
+	}
+	return !perToken || int(events) == gaps+1
 }

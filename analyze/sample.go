@@ -56,17 +56,20 @@ type rowSample struct {
 // rowSample collects metric m; ok rows that do not have it are left out.
 func (d *Data) rowSample(rows []int32, m metric) *rowSample {
 	s := &rowSample{values: make([]float64, 0, len(rows))}
-	for _, i := range rows {
-		if !d.ok(i) {
-			s.values = append(s.values, math.Inf(1))
-			continue
-		}
-		s.ok++
-		if x := d.value(m, i); !math.IsNaN(x) {
-			s.defined++
+	d.each(m, rows, func(values []float64) {
+		for _, x := range values {
+			switch {
+			case math.IsInf(x, 1):
+			case math.IsNaN(x):
+				s.ok++
+				continue
+			default:
+				s.ok++
+				s.defined++
+			}
 			s.values = append(s.values, x)
 		}
-	}
+	})
 	return s
 }
 
@@ -106,28 +109,24 @@ type gapSample struct {
 }
 
 func (d *Data) gapSample(rows []int32, m metric) *gapSample {
-	s := &gapSample{d: d, m: m}
+	s := &gapSample{d: d, m: m, rows: make([]int32, 0, len(rows))}
 	ok := 0
-	for _, i := range rows {
-		if !d.ok(i) {
+	d.eachGaps(m, rows, func(i int32, state gapState, gaps []int32) {
+		switch state {
+		case gapsFailed:
 			s.failed++
 			s.rows = append(s.rows, i)
-			continue
-		}
-		gaps := d.gapsOf(m, i)
-		if len(gaps) == 0 {
+		case gapsNone:
 			s.undefined++
-			if len(d.rowGaps(i)) > 0 {
-				s.chunked++
-			}
-			continue
+		case gapsOther:
+			s.undefined++
+			s.chunked++
+		default:
+			ok++
+			s.rows = append(s.rows, i)
+			s.counts.add(gaps)
 		}
-		ok++
-		s.rows = append(s.rows, i)
-		for _, g := range gaps {
-			s.counts.add(g)
-		}
-	}
+	})
 	if ok > 0 {
 		s.weight = max(1, int(math.Round(float64(s.counts.n)/float64(ok))))
 	}
@@ -176,26 +175,37 @@ func (s *gapSample) over(l Limit) (int, float64) {
 
 func (s *gapSample) smallest(ranks ...int) []float64 { return pick(&s.counts, s.counts.n, ranks) }
 
-// gapCounts counts gaps by value, exactly. Values cluster, so pages of counts are made as they are met.
+// gapCounts counts gaps by value, exactly. Pages of counts are made as they are met; one covers 131 ms.
 type gapCounts struct {
 	n     int
 	sum   int64
-	pages [][]int
+	pages [][]uint32
+	last  []uint32 // the page that was used last
+	at    int32    // its number
 }
 
-const pageBits = 12
+const pageBits = 17
 
-func (c *gapCounts) add(us int32) {
-	page := int(us >> pageBits)
-	if page >= len(c.pages) {
-		c.pages = slices.Grow(c.pages, page+1-len(c.pages))[:page+1]
+func (c *gapCounts) add(gaps []int32) {
+	for _, us := range gaps {
+		if c.last == nil || us>>pageBits != c.at {
+			c.turn(us >> pageBits)
+		}
+		c.last[us&(1<<pageBits-1)]++
+		c.sum += int64(us)
+	}
+	c.n += len(gaps)
+}
+
+// turn opens a page.
+func (c *gapCounts) turn(page int32) {
+	if n := int(page) + 1 - len(c.pages); n > 0 {
+		c.pages = append(c.pages, make([][]uint32, n)...)
 	}
 	if c.pages[page] == nil {
-		c.pages[page] = make([]int, 1<<pageBits)
+		c.pages[page] = make([]uint32, 1<<pageBits)
 	}
-	c.pages[page][us&(1<<pageBits-1)]++
-	c.n++
-	c.sum += int64(us)
+	c.last, c.at = c.pages[page], page
 }
 
 func (c *gapCounts) count() int { return c.n }
@@ -212,7 +222,7 @@ func (c *gapCounts) smallest(ranks ...int) []float64 {
 	seen := 0
 	for p, page := range c.pages {
 		for at, n := range page {
-			seen += n
+			seen += int(n)
 			for n > 0 && len(order) > 0 && ranks[order[0]] <= seen {
 				out[order[0]] = float64(p<<pageBits | at)
 				order = order[1:]

@@ -29,21 +29,24 @@ type period struct {
 func newView(d *Data, cut time.Duration, override bool) *view {
 	v := &view{d: d}
 	clocks, zeros := d.clocks()
+	v.rows = make([]int32, 0, d.n)
+	sorted, lastClock, lastUs := true, 0, int64(math.MinInt64)
 	for i := range int32(d.n) {
-		c := clocks[d.input.at(i)]
-		early := cut > 0 && d.scheduled.at(i) < zeros[c]+cut.Microseconds()
+		c, at := clocks[d.input.at(i)], d.scheduled.at(i)
+		early := cut > 0 && at < zeros[c]+cut.Microseconds()
 		if early || !override && d.warm.at(i) {
 			v.warm++
-		} else {
-			v.rows = append(v.rows, i)
+			continue
 		}
+		v.rows = append(v.rows, i)
+		sorted = sorted && (c > lastClock || c == lastClock && at >= lastUs)
+		lastClock, lastUs = c, at
 	}
-	order := func(a, b int32) int {
-		return cmp.Or(cmp.Compare(clocks[d.input.at(a)], clocks[d.input.at(b)]),
-			cmp.Compare(d.scheduled.at(a), d.scheduled.at(b)), cmp.Compare(a, b))
-	}
-	if !slices.IsSortedFunc(v.rows, order) {
-		slices.SortFunc(v.rows, order)
+	if !sorted {
+		slices.SortFunc(v.rows, func(a, b int32) int {
+			return cmp.Or(cmp.Compare(clocks[d.input.at(a)], clocks[d.input.at(b)]),
+				cmp.Compare(d.scheduled.at(a), d.scheduled.at(b)), cmp.Compare(a, b))
+		})
 	}
 	for from := 0; from < len(v.rows); {
 		c := clocks[d.input.at(v.rows[from])]

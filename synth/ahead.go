@@ -20,36 +20,51 @@ type batch struct {
 	parents []int64
 }
 
-// ahead makes the rows of walk on another processor than the one that takes them.
-func ahead(walk walkFunc) walkFunc {
-	return func(ctx context.Context, visit visitFunc) error {
-		ctx, cancel := context.WithCancelCause(ctx)
-		defer cancel(nil)
-		full, empty := make(chan *batch, 2), make(chan *batch, 4)
-		for range cap(empty) {
-			empty <- &batch{}
-		}
-		var made error
-		var all sync.WaitGroup
-		all.Go(func() {
-			defer close(full)
-			made = fillBatches(ctx, walk, full, empty)
-		})
-		var err error
-		for b := range full {
-			if err == nil {
-				if err = b.visit(visit); err != nil {
-					cancel(err)
-				}
-			}
-			empty <- b
-		}
-		all.Wait()
+// inStages makes the rows of walk on one processor and visits them on others: each stage sees every row, in order, after
+// the stage before it; the last one runs on the caller's. The first error ends it.
+func inStages(ctx context.Context, walk walkFunc, stages ...visitFunc) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var first error
+	var once sync.Once
+	fail := func(err error) {
 		if err != nil {
-			return err
+			once.Do(func() { first = err })
+			cancel(err)
 		}
-		return made
 	}
+	empty := make(chan *batch, 2+2*len(stages))
+	for range cap(empty) {
+		empty <- &batch{}
+	}
+	full := make(chan *batch, 2)
+	var all sync.WaitGroup
+	all.Go(func() {
+		defer close(full)
+		fail(fillBatches(ctx, walk, full, empty))
+	})
+	run := func(visit visitFunc, in <-chan *batch, out chan<- *batch) {
+		for b := range in {
+			if ctx.Err() == nil {
+				fail(b.visit(visit))
+			} else {
+				fail(context.Cause(ctx))
+			}
+			out <- b
+		}
+	}
+	last, in := len(stages)-1, full
+	for _, visit := range stages[:last] {
+		from, to := in, make(chan *batch, 2)
+		all.Go(func() {
+			defer close(to)
+			run(visit, from, to)
+		})
+		in = to
+	}
+	run(stages[last], in, empty)
+	all.Wait()
+	return first
 }
 
 func fillBatches(ctx context.Context, walk walkFunc, full chan<- *batch, empty <-chan *batch) error {

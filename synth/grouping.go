@@ -151,12 +151,18 @@ func (g *grouper) sessions(ctx context.Context, src *trace.Stream) ([]int32, err
 
 // eachLeft visits the rows whose session is not yet found.
 func (g *grouper) eachLeft(ctx context.Context, src *trace.Stream, visit func(i int, ids []int64)) error {
-	i := 0
-	return src.Each(ctx, func(r *schemas.TraceRow) error {
-		if g.of[i] < 0 {
-			visit(i, r.HashIDs)
-		}
-		i++
+	left := func(ctx context.Context, give visitFunc) error {
+		i := int64(0)
+		return src.Each(ctx, func(r *schemas.TraceRow) error {
+			i++
+			if g.of[i-1] >= 0 {
+				return nil
+			}
+			return give(r, i-1, 0)
+		})
+	}
+	return inStages(ctx, left, func(r *schemas.TraceRow, i int64, _ int32) error {
+		visit(int(i), r.HashIDs)
 		return nil
 	})
 }

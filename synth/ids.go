@@ -5,11 +5,13 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
 
 	"tailgate/internal/fault"
+	"tailgate/schemas"
 )
 
 // keep marks a block of a copy that keeps its id.
@@ -47,7 +49,6 @@ const maxBlocks = math.MaxUint32 - 1
 type numbering struct {
 	*facts
 	uses  uses
-	first []uint32 // place of each row's first block
 	rows  int32
 	place []uint32 // the result
 }
@@ -57,9 +58,13 @@ func newNumbering(f *facts, dir string) *numbering {
 	return &numbering{facts: f, uses: uses{dir: dir}}
 }
 
-func (n *numbering) add(ids []int64) error {
+func (n *numbering) add(r *schemas.TraceRow) error {
+	full := len(r.HashIDs) // only the last block of a row may hold fewer tokens than fit
+	if n.blockSize > 0 {
+		full = min(full, int(r.InputTokens)/n.blockSize)
+	}
 	n.rows++
-	return n.uses.add(n.rows-1, ids)
+	return n.uses.add(n.rows-1, r.HashIDs, full)
 }
 
 func (n *numbering) close() { n.uses.close() }
@@ -69,11 +74,9 @@ func (n *numbering) finish(ctx context.Context, copies int32, threads int) (*fre
 	if n.total > maxBlocks {
 		return nil, fault.Mark(fmt.Errorf("%d hash ids are more than %d", n.total, uint64(maxBlocks)), fault.Usage, "cut the trace with --window")
 	}
-	n.first, n.place = make([]uint32, len(n.at)), make([]uint32, n.total)
-	at := uint32(0)
-	for i, b := range n.blocks {
-		n.first[i] = at
-		at += uint32(b)
+	n.place = make([]uint32, n.total)
+	for i := range n.place {
+		n.place[i] = uint32(i)
 	}
 	wanted := n.total * int64(copies)
 	var room *gaps
@@ -103,27 +106,22 @@ func (n *numbering) finish(ctx context.Context, copies int32, threads int) (*fre
 	return fresh, err
 }
 
-// resolver tells which blocks are shared, for one part of the ids at a time.
+// resolver tells which blocks are shared, for one part of the ids at a time. Sessions and places are looked up far
+// apart in memory, so it does that only for ids that are used again.
 type resolver struct {
 	*numbering
 	room  *gaps
 	uses  []use
-	slots []holder // open addressing, by id
-	at    []uint32 // slot of each use
+	slots []uint32 // open addressing, by id: 1 + the first use of the id; 0 = free
+	first []uint32 // the first use of each use's id
+	owner []int32  // of first uses: the session of the id where it is used again, or one of these
 	tails map[tail]uint32
-}
-
-// holder is who uses a block: one session, or more.
-type holder struct {
-	id      int64
-	first   uint32 // place of its first use
-	session int32
-	state   int8
+	buf   []byte
 }
 
 const (
-	heldByOne = iota + 1
-	heldByMore
+	usedOnce   = -1
+	usedByMore = -2 // sessions
 )
 
 // tail is a shared block that is not full, in one session.
@@ -132,67 +130,67 @@ type tail struct {
 	session int32
 }
 
-func (r *resolver) resolve(part int) error {
-	var err error
-	if r.uses, err = r.numbering.uses.load(r.uses[:0], part); err != nil {
+func (r *resolver) resolve(part int) (err error) {
+	if r.uses, err = r.numbering.uses.load(r.uses[:0], part, &r.buf); err != nil {
 		return err
 	}
-	size := 16
-	for size < 2*len(r.uses) {
-		size *= 2
-	}
-	if size > cap(r.slots) {
-		r.slots = make([]holder, size)
-	}
-	r.slots, r.at = r.slots[:size], r.at[:0]
-	clear(r.slots)
+	r.findFirst()
 	for i := range r.uses {
-		u := &r.uses[i]
-		k := r.slot(u.id)
-		r.at = append(r.at, k)
-		h := &r.slots[k]
-		switch session := r.of[u.row]; {
-		case h.state == 0:
-			*h = holder{id: u.id, first: r.placeOf(u), session: session, state: heldByOne}
-			r.room.mark(u.id)
-		case h.session != session:
-			h.state = heldByMore
-		}
-	}
-	for i := range r.uses {
-		u := &r.uses[i]
-		at := r.placeOf(u)
-		switch h := &r.slots[r.at[i]]; {
-		case h.state == heldByOne:
-			r.place[at] = h.first
-		case r.full(u):
-			r.place[at] = keep
+		u, first := &r.uses[i], r.first[i]
+		switch {
+		case r.owner[first] != usedByMore:
+			if int(first) != i { // else the place is right as it is
+				r.place[u.at] = r.uses[first].at
+			}
+		case u.full:
+			r.place[u.at] = keep
 		default:
 			key := tail{u.id, r.of[u.row]}
 			if _, seen := r.tails[key]; !seen {
-				r.tails[key] = at
+				r.tails[key] = u.at
 			}
-			r.place[at] = r.tails[key]
+			r.place[u.at] = r.tails[key]
 		}
 	}
 	return nil
 }
 
-func (r *resolver) slot(id int64) uint32 {
-	mask := uint64(len(r.slots) - 1)
-	for i := usesHash(id) & mask; ; i = (i + 1) & mask {
-		if h := &r.slots[i]; h.state == 0 || h.id == id {
-			return uint32(i)
+// findFirst brings the uses of each id together.
+func (r *resolver) findFirst() {
+	size := 16
+	for size < 2*len(r.uses) {
+		size *= 2
+	}
+	r.slots = slices.Grow(r.slots[:0], size)[:size]
+	r.first = slices.Grow(r.first[:0], len(r.uses))[:len(r.uses)]
+	r.owner = slices.Grow(r.owner[:0], len(r.uses))[:len(r.uses)]
+	clear(r.slots)
+	mask := uint64(size - 1)
+	for i := range r.uses {
+		id := r.uses[i].id
+		k := usesHash(id) & mask
+		for r.slots[k] != 0 && r.uses[r.slots[k]-1].id != id {
+			k = (k + 1) & mask
 		}
+		if r.slots[k] == 0 {
+			r.slots[k], r.first[i], r.owner[i] = uint32(i)+1, uint32(i), usedOnce
+			r.room.mark(id)
+			continue
+		}
+		first := r.slots[k] - 1
+		r.first[i] = first
+		r.usedAgain(&r.owner[first], first, i)
 	}
 }
 
-// placeOf is where in the trace a block is.
-func (n *numbering) placeOf(u *use) uint32 { return n.first[u.row] + u.pos }
-
-// full tells whether a block holds as many tokens as fit. Of a row, only the last block may hold fewer.
-func (n *numbering) full(u *use) bool {
-	return int64(u.pos+1)*int64(n.blockSize) <= int64(n.in[u.row])
+// usedAgain keeps the owner of an id that is used first here and then there.
+func (r *resolver) usedAgain(owner *int32, first uint32, then int) {
+	if *owner == usedOnce {
+		*owner = r.of[r.uses[first].row]
+	}
+	if *owner != usedByMore && *owner != r.of[r.uses[then].row] {
+		*owner = usedByMore
+	}
 }
 
 // gaps marks which of 2^27 equal parts of the 63-bit range hold an id: a hundred million random ids leave half

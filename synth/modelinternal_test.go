@@ -152,7 +152,7 @@ func TestPlacedSessionsKeepTheirShapes(t *testing.T) {
 	const end = 3_600_000_000
 	used := map[int64]bool{}
 	turns := 0
-	for i, id := range newPlacer(m, 5, end, starts, flat).place(starts) {
+	for i, id := range newPlacer(m, 5, end, starts, flat, nil).place(starts) {
 		if used[id.number] {
 			t.Fatalf("shape %d is used twice", id.number)
 		}

@@ -155,8 +155,9 @@ func TestUsesOfBlocksOnDisk(t *testing.T) {
 		for k := range ids {
 			ids[k] = int64(r.Uint64() >> (1 + r.IntN(62)))
 		}
+		full := r.IntN(1 + len(ids))
 		for _, u := range []*uses{&memory, &disk} {
-			if err := u.add(row, ids); err != nil {
+			if err := u.add(row, ids, full); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -165,11 +166,11 @@ func TestUsesOfBlocksOnDisk(t *testing.T) {
 		t.Fatal("nothing was written")
 	}
 	for part := range usesParts {
-		a, err := memory.load(nil, part)
+		a, err := memory.load(nil, part, new([]byte))
 		if err != nil {
 			t.Fatal(err)
 		}
-		b, err := disk.load(nil, part)
+		b, err := disk.load(nil, part, new([]byte))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -102,7 +102,7 @@ func (m *model) drawStamps(g *groupModel, p plan, c *curve, draw string) []int64
 	}
 	seed := rng.Hash(g.seed, 3)
 	end := micros(m.clock.length)
-	shapes := newPlacer(g.own, seed, end, starts, m.requestCurve(g, 1, 1)).place(starts)
+	shapes := newPlacer(g.own, seed, end, starts, m.requestCurve(g, 1, 1), nil).place(starts)
 	all := slices.Clone(starts)
 	for i, at := range starts {
 		times := g.own.times(seed, shapes[i])

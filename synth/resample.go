@@ -114,7 +114,7 @@ func resample(ctx context.Context, t *trace.Trace, f *facts, o Options, scale fl
 func numberInMemory(ctx context.Context, t *trace.Trace, f *facts, copies int32, threads int) (*freshIDs, error) {
 	n := newNumbering(f, "")
 	for i := range t.Rows {
-		if err := n.add(t.Rows[i].HashIDs); err != nil {
+		if err := n.add(&t.Rows[i]); err != nil {
 			return nil, err
 		}
 	}

@@ -1,9 +1,11 @@
 package synth
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 
 	"tailgate/internal/fault"
@@ -170,6 +172,7 @@ func (m *model) profileSources(s *schedule, rate, total float64) {
 	if m.o.RequestRate > 0 && expected > 0 {
 		scale = m.o.RequestRate * length / expected
 	}
+	var placed []*placing
 	for i, g := range m.groups {
 		if m.shaped() {
 			share := g.rate / total
@@ -185,10 +188,12 @@ func (m *model) profileSources(s *schedule, rate, total float64) {
 		starts := m.window(curves[i], -lead, length).scaled(scale)
 		src := m.addSource(s, g, starts)
 		if whole {
-			src.arrange(g, length, m.requestCurve(g, scale*g.rate*m.clock.length/float64(g.tables.requests()), length/m.clock.length))
+			requests := m.requestCurve(g, scale*g.rate*m.clock.length/float64(g.tables.requests()), length/m.clock.length)
+			placed = append(placed, src.drawAll(g, requests))
 		}
 		m.addBursts(s, g, starts.within(0, length).scaled(g.turns))
 	}
+	arrange(placed, micros(length))
 }
 
 // window is a curve of the profile's window in [from, to) of the trace; the window repeats.
@@ -213,15 +218,22 @@ func (m *model) addBursts(s *schedule, g *groupModel, requests *curve) {
 	}
 }
 
-// arrange draws all starts and gives them the shapes that fit before the end, so that what the profile saw of sessions
-// in its window is what the trace has in its own.
-func (s *source) arrange(g *groupModel, length float64, requests *curve) {
+// placing is a group whose sessions are placed in the window: what the profile saw of sessions in its window is what the
+// trace has in its own.
+type placing struct {
+	g        *groupModel
+	src      *source
+	starts   []int64 // µs
+	requests *curve  // nil = not known
+}
+
+// drawAll draws all starts of a source.
+func (s *source) drawAll(g *groupModel, requests *curve) *placing {
+	p := &placing{g: g, src: s, requests: requests}
 	var at []float64
-	var us []int64
 	for t, ok := s.next(); ok; t, ok = s.next() {
-		at, us = append(at, t), append(us, micros(t))
+		at, p.starts = append(at, t), append(p.starts, micros(t))
 	}
-	s.shapes = newPlacer(g.sessions, rng.Hash(g.seed, 2), micros(length), us, requests).place(us)
 	i := 0
 	s.next = func() (float64, bool) {
 		if i == len(at) {
@@ -229,6 +241,26 @@ func (s *source) arrange(g *groupModel, length float64, requests *curve) {
 		}
 		i++
 		return at[i-1], true
+	}
+	return p
+}
+
+// arrange gives all starts the shapes that fit before the end, group by group, the largest first: the smallest go by what
+// those have left of the minutes of all.
+func arrange(groups []*placing, end int64) {
+	var all *minutes
+	if len(groups) > 1 {
+		all = newMinutes(end)
+		for _, p := range groups {
+			if p.requests != nil {
+				all.add(p.requests, p.starts)
+			}
+		}
+		all.settle()
+	}
+	slices.SortStableFunc(groups, func(a, b *placing) int { return cmp.Compare(b.g.rate, a.g.rate) })
+	for _, p := range groups {
+		p.src.shapes = newPlacer(p.g.sessions, rng.Hash(p.g.seed, 2), end, p.starts, p.requests, all).place(p.starts)
 	}
 }
 

@@ -59,43 +59,70 @@ const (
 	placeBinUs    = 60_000_000
 )
 
-// placer gives session starts their shapes, so that what the profile saw of sessions in its window is what the trace
-// has in its own: as many turns, and these at the minutes when requests came.
-type placer struct {
-	m    *sessionModel
-	seed uint64
-	end  int64     // µs
-	room []float64 // later turns by minute that are still wanted; nil = not known
+// minutes are the later turns that each minute of a window is to have.
+type minutes struct {
 	want []float64
-	r    *rand.Rand
-
-	offsets []int64 // of the later turns of the session that is placed
+	room []float64 // of want, what is not yet placed
 }
 
-// newPlacer wants the requests of a curve (of the whole window, in requests per second), less the starts.
-func newPlacer(m *sessionModel, seed uint64, end int64, starts []int64, requests *curve) *placer {
-	p := &placer{m: m, seed: seed, end: end, r: rng.New(seed, "synth", "places")}
-	if requests == nil {
-		return p
-	}
-	p.want = make([]float64, end/placeBinUs+1)
+func newMinutes(end int64) *minutes { return &minutes{want: make([]float64, end/placeBinUs+1)} }
+
+// add wants the requests of a curve (of the whole window, in requests per second), less the starts (µs).
+func (m *minutes) add(requests *curve, starts []int64) {
 	for _, s := range requests.segs {
 		for t := s.from; t < s.to; {
 			bin := int(t * 1e6 / placeBinUs)
 			to := min(s.to, float64(bin+1)*placeBinUs/1e6)
-			if bin < len(p.want) {
-				p.want[bin] += (to - t) * (s.at(t) + s.at(to)) / 2
+			if bin < len(m.want) {
+				m.want[bin] += (to - t) * (s.at(t) + s.at(to)) / 2
 			}
 			t = to
 		}
 	}
 	for _, us := range starts {
-		p.want[us/placeBinUs]--
+		m.want[us/placeBinUs]--
 	}
-	for i := range p.want {
-		p.want[i] = max(p.want[i], 0.5)
+}
+
+// settle ends the adding. few tells that it is mostly chance in which of the minutes the turns were.
+func (m *minutes) settle() (few bool) {
+	sum := 0.0
+	for i, want := range m.want {
+		sum += want
+		m.want[i] = max(want, 0.5)
 	}
-	p.room = append([]float64(nil), p.want...)
+	m.room = append([]float64(nil), m.want...)
+	return sum < fewTurns*float64(len(m.want))
+}
+
+// fewTurns is how many later turns a minute has on average from which on a group shows in which minutes they are.
+const fewTurns = 2
+
+// placer gives session starts their shapes, so that what the profile saw of sessions in its window is what the trace
+// has in its own: as many turns, and these at the minutes when requests came.
+type placer struct {
+	m    *sessionModel
+	seed uint64
+	end  int64    // µs
+	by   *minutes // where turns are wanted; nil = not known
+	also *minutes // where they count too; nil = nowhere
+	r    *rand.Rand
+
+	offsets []int64 // of the later turns of the session that is placed
+}
+
+// newPlacer wants the requests of a curve, less the starts, as minutes.add takes them. A group that has too few goes by
+// the minutes of all groups, where there are others.
+func newPlacer(m *sessionModel, seed uint64, end int64, starts []int64, requests *curve, all *minutes) *placer {
+	p := &placer{m: m, seed: seed, end: end, r: rng.New(seed, "synth", "places")}
+	if requests == nil {
+		return p
+	}
+	p.by, p.also = newMinutes(end), all
+	p.by.add(requests, starts)
+	if few := p.by.settle(); few && all != nil {
+		p.by, p.also = all, nil
+	}
 	return p
 }
 
@@ -124,7 +151,7 @@ func (p *placer) place(starts []int64) []shapeID {
 			reached++
 		}
 		k := p.r.IntN(len(free))
-		if s.span > 0 && p.room != nil {
+		if s.span > 0 && p.by != nil {
 			k = p.best(starts, free, s.id)
 		}
 		out[free[k]] = s.id
@@ -151,7 +178,10 @@ func (p *placer) best(starts []int64, free []int32, id shapeID) int {
 	}
 	for _, offset := range p.offsets {
 		if us := starts[free[best]] + offset; us < p.end {
-			p.room[us/placeBinUs]--
+			p.by.room[us/placeBinUs]--
+			if p.also != nil {
+				p.also.room[us/placeBinUs]--
+			}
 		}
 	}
 	return best
@@ -166,7 +196,7 @@ func (p *placer) cost(start int64) (cost float64) {
 			continue
 		}
 		bin := us / placeBinUs
-		cost -= p.room[bin] / p.want[bin]
+		cost -= p.by.room[bin] / p.by.want[bin]
 	}
 	return cost
 }

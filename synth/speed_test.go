@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"syscall"
@@ -202,6 +203,8 @@ func TestProveRescaleChild(t *testing.T) {
 	if !ok {
 		t.Skip("runs as a child of TestProveRescale")
 	}
+	debug.SetMemoryLimit(1536 << 20) // as the command does
+	debug.SetGCPercent(40)
 	run := map[string]func(context.Context, string, string) error{"copy": readWrite, "rescale": rescaleFile}[what]
 	if err := run(t.Context(), from, from+".out.jsonl"); err != nil {
 		t.Fatal(err)

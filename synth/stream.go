@@ -108,15 +108,17 @@ func (p *pass) survey(ctx context.Context) error {
 		defer uses.close()
 	}
 	check := checker{}
-	err := p.src.Each(ctx, func(r *schemas.TraceRow) error {
+	err := inStages(ctx, p.same, func(r *schemas.TraceRow, _ int64, _ int32) error {
 		if err := check.row(r); err != nil {
 			return err
 		}
 		p.f.add(r)
 		g.add(r)
-		p.m.before.add(r, int64(len(p.f.at)-1), 0)
+		return nil
+	}, func(r *schemas.TraceRow, source int64, _ int32) error {
+		p.m.before.add(r, source, 0)
 		if uses != nil {
-			return uses.add(r.HashIDs)
+			return uses.add(r)
 		}
 		return nil
 	})
@@ -152,15 +154,15 @@ func (s *Streamed) stream(p *pass, meta trace.Meta, rows, first, last int64, wal
 	return trace.NewStream(meta, rows, first, last, func(ctx context.Context, visit func(*schemas.TraceRow) error) error {
 		measuring := false
 		s.measured.Do(func() { measuring = true })
-		made := ahead(func(ctx context.Context, visit visitFunc) error {
-			return walk(ctx, func(r *schemas.TraceRow, source int64, q int32) error {
-				if measuring {
-					p.m.see(r, source, q)
-				}
-				return visit(r, source, q)
-			})
-		})
-		err := made(ctx, func(r *schemas.TraceRow, _ int64, _ int32) error { return visit(r) })
+		stages := []visitFunc{func(r *schemas.TraceRow, _ int64, _ int32) error { return visit(r) }}
+		if measuring {
+			see := func(r *schemas.TraceRow, source int64, q int32) error {
+				p.m.see(r, source, q)
+				return nil
+			}
+			stages = []visitFunc{see, stages[0]}
+		}
+		err := inStages(ctx, walk, stages...)
 		if err != nil || !measuring {
 			return err
 		}

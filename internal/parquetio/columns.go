@@ -62,6 +62,17 @@ func guard(name string, err *error) {
 // NumRows counts the rows of the file.
 func (c *Columns) NumRows() int64 { return c.r.NumRows() }
 
+// NumValues counts the values of a column that the file has: of lists their elements, and one for a null or empty one.
+func (c *Columns) NumValues(name string) (n int64) {
+	i := c.leaf(name)
+	for g := range c.r.NumRowGroups() {
+		if chunk, err := c.r.MetaData().RowGroup(g).ColumnChunk(i); err == nil {
+			n += chunk.NumValues()
+		}
+	}
+	return n
+}
+
 // Footer returns the key-value metadata.
 func (c *Columns) Footer() map[string]string {
 	m := map[string]string{}
@@ -236,29 +247,4 @@ func spread[T any](values []T, valid []bool, defs []int16, packed int, full int1
 		return errors.New("more values than its levels say")
 	}
 	return nil
-}
-
-// Dict gives words small codes in order of first sight. The zero value is empty and ready.
-type Dict struct {
-	Words []string // Words[code]
-	codes map[string]int32
-	last  int32
-}
-
-// Code returns the code of word, giving out a new one at first sight.
-func (d *Dict) Code(word []byte) int32 {
-	if len(d.Words) > 0 && d.Words[d.last] == string(word) {
-		return d.last // columns of labels have long runs
-	}
-	code, ok := d.codes[string(word)]
-	if !ok {
-		if d.codes == nil {
-			d.codes = map[string]int32{}
-		}
-		code = int32(len(d.Words))
-		d.Words = append(d.Words, string(word))
-		d.codes[d.Words[code]] = code
-	}
-	d.last = code
-	return code
 }

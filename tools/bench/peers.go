@@ -33,6 +33,8 @@ var peerRows = []peerRow{
 	{"Qwen 3, the mix", "internal/bpe.BenchmarkHuggingFace/qwen3/mix", "hf_tokenizers", 15},
 	{"DeepSeek V3, the mix", "internal/bpe.BenchmarkHuggingFace/deepseek3/mix", "hf_tokenizers", 15},
 	{"NFC of the mix", "internal/bpe.BenchmarkNFC/mix", "xtext", 2},
+	{"analyzing 200,000 result rows in ten buckets", "analyze.BenchmarkAnalyze", "sorting_structs", 2},
+	{"analyzing 200,000 result rows in ten buckets", "analyze.BenchmarkAnalyze", "duckdb", 0.33},
 	// A piece of twice the length takes at most 2.3 times as long.
 	{"one piece of 1 MB, letters", "internal/bpe.BenchmarkGiant/letters", "half_the_length", 0.87},
 	{"one piece of 1 MB, Han", "internal/bpe.BenchmarkGiant/han", "half_the_length", 0.87},

@@ -8,10 +8,10 @@ import (
 
 func TestPeerRows(t *testing.T) {
 	output := func(metric string) string {
-		text := "pkg: tailgate/internal/bpe\n"
+		text := ""
 		for _, r := range peerRows {
-			_, name, _ := strings.Cut(r.bench, ".")
-			text += fmt.Sprintf("%s-2   \t       3\t 1000 ns/op\t  70.1 MB/s\t %s\n", name, strings.ReplaceAll(metric, "PEER", r.peer))
+			pkg, name, _ := strings.Cut(r.bench, ".")
+			text += fmt.Sprintf("pkg: tailgate/%s\n%s-2   \t       3\t 1000 ns/op\t  70.1 MB/s\t %s\n", pkg, name, strings.ReplaceAll(metric, "PEER", r.peer))
 		}
 		return text
 	}
@@ -20,7 +20,7 @@ func TestPeerRows(t *testing.T) {
 		faults     int
 	}{
 		"fast":      {output("80.0 x_vs_PEER\t 9.0 warm_x_vs_PEER"), "| 80 |", 0},
-		"slow":      {output("0.5 x_vs_PEER\t 9.0 warm_x_vs_PEER"), "(below)", len(peerRows)},
+		"slow":      {output("0.05 x_vs_PEER\t 9.0 warm_x_vs_PEER"), "(below)", len(peerRows)},
 		"no peer":   {output("70 first_MB/s"), "skipped", 0},
 		"not there": {"pkg: tailgate/internal/bpe\n", "missing", len(peerRows)},
 	} {

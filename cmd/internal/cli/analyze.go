@@ -74,6 +74,7 @@ func (a *app) analyze(ctx context.Context, inputs []string, f *analyzeFlags, war
 	if err := allFaults(append(errs, err, explainErr)...); err != nil {
 		return err
 	}
+	defer spareMemory(15)()
 	load := analyze.Load
 	if f.explain.on {
 		load = analyze.LoadExplained

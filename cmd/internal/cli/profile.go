@@ -42,7 +42,7 @@ Exit codes: 0 done; 1 failed while running; 2 wrong usage; 6 broken rows or a br
 			if err := newProfileDir(cmd, f.out); err != nil {
 				return err
 			}
-			defer spareMemory()()
+			defer spareMemory(30)()
 			p, err := a.makeProfile(cmd.Context(), args[0], &f)
 			if err != nil {
 				return err
@@ -66,17 +66,17 @@ Exit codes: 0 done; 1 failed while running; 2 wrong usage; 6 broken rows or a br
 	return cmd
 }
 
-// profileMemory is from which size on the collector works hardest while a profile is made.
-const profileMemory = 1536 << 20
+// sparedMemory is from which size on the collector works hardest while much is held.
+const sparedMemory = 1536 << 20
 
-// spareMemory lets the collector run more often while a profile is made, unless GOGC says how often: what is kept are a
-// few large arrays, which cost it little. The result sets that back.
-func spareMemory() (back func()) {
-	limit := limitMemory(profileMemory)
+// spareMemory lets the collector run whenever so many percent came on top of what is kept, unless GOGC says when: where
+// that are large arrays, it costs little. The result sets that back.
+func spareMemory(percent int) (back func()) {
+	limit := limitMemory(sparedMemory)
 	if os.Getenv("GOGC") != "" {
 		return limit
 	}
-	before := debug.SetGCPercent(30)
+	before := debug.SetGCPercent(percent)
 	return func() {
 		debug.SetGCPercent(before)
 		limit()

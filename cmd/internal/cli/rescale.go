@@ -134,6 +134,7 @@ func (a *app) rescaleStream(cmd *cobra.Command, path string, f *rescaleFlags) er
 	if err != nil {
 		return err
 	}
+	defer spareMemory(40)()
 	res, err := synth.RescaleStream(ctx, src, o)
 	if err != nil {
 		return err
