@@ -5,17 +5,29 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 )
 
-// WriteText writes the report for people: the verdict, the rules with their reasons, the tails per bucket with
-// units, and what was not checked.
+// WriteText writes the report for people: the verdict, the rules with their reasons, the tails of all buckets side by
+// side, then every metric per bucket with units, and what was not checked.
 func (r *Report) WriteText(w io.Writer) error {
 	var b bytes.Buffer
-	r.textHead(&b)
-	r.textGate(&b)
+	if r.Gate != nil {
+		fmt.Fprintf(&b, "verdict: %s\n", r.headline())
+	}
+	for _, s := range r.summary() {
+		fmt.Fprintln(&b, s)
+	}
+	if r.Gate != nil {
+		fmt.Fprintf(&b, "\ngate: %s\n", r.gateText())
+		r.ruleTable().text(&b)
+	}
+	fmt.Fprintf(&b, "\n%s\n", tailsText)
+	tails, few := r.tailTable()
+	tails.text(&b)
+	textFew(&b, few)
 	for _, bucket := range r.Buckets {
 		textBucket(&b, bucket)
 	}
@@ -34,19 +46,20 @@ func (r *Report) WriteText(w io.Writer) error {
 	return nil
 }
 
-func (r *Report) textHead(b *bytes.Buffer) {
-	if r.Gate != nil {
-		fmt.Fprintf(b, "verdict: %s\n", r.headline())
-	}
-	fmt.Fprintf(b, "run: %s\n", r.validText())
+// summary is the head of the report, a line each.
+func (r *Report) summary() []string {
+	out := []string{"run: " + r.validText()}
 	for _, reason := range r.Invalid {
-		fmt.Fprintf(b, "  %s\n", reason)
+		out = append(out, "  "+reason)
 	}
-	fmt.Fprintf(b, "requests: %s\n", r.requestsText())
-	fmt.Fprintf(b, "throughput: %s\n", r.throughputText())
+	out = append(out, "requests: "+r.requestsText(), "throughput: "+r.throughputText())
+	if r.Attainment.Known() {
+		out = append(out, fmt.Sprintf("within every latency limit: %s of the scheduled requests", share(r.Attainment)))
+	}
 	if r.Workload.N > 0 {
-		fmt.Fprintf(b, "output length: %s\n", r.workloadText())
+		out = append(out, "output length: "+r.workloadText())
 	}
+	return out
 }
 
 // headline is the verdict in a few words.
@@ -102,22 +115,24 @@ func (r *Report) workloadText() string {
 		short(r.Workload.OutputTokensRatio), short(r.Workload.OutputTokensKS), share(r.EarlyStopShare), r.Workload.N)
 }
 
-func (r *Report) textGate(b *bytes.Buffer) {
-	if r.Gate == nil {
-		return
-	}
-	fmt.Fprintf(b, "\ngate, %s:\n", r.gateText())
-	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "  rule\tbucket\tlimit\tobserved\tupper bound\tn\tn_eff\tverdict\treason")
+// ruleTable is a row per rule, with the reason under it.
+func (r *Report) ruleTable() *table {
+	t := &table{left: 4, head: []string{"verdict", "rule", "bucket", "limit", "observed", "upper bound", "n", "n_eff"}}
 	for _, v := range r.Gate.Rules {
 		verdict := v.Verdict
 		if v.Provisional {
 			verdict += " (provisional)"
 		}
-		fmt.Fprintf(t, "  %s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n", v.Rule, v.By, v.Limit, short(v.Observed), short(v.Upper),
-			v.N, short(v.NEff), verdict, v.Reason)
+		row := tableRow{cells: []string{verdict, v.Rule, v.By.String(), v.Limit, short(v.Observed), short(v.Upper), strconv.Itoa(v.N), short(v.NEff)}}
+		if v.Reason != "" {
+			row.below = append(row.below, v.Reason)
+		}
+		if v.CrossChecks != nil {
+			row.below = append(row.below, v.CrossChecks.text(v.AllowedShare))
+		}
+		t.rows = append(t.rows, row)
 	}
-	t.Flush()
+	return t
 }
 
 func (r *Report) gateText() string {
@@ -128,35 +143,123 @@ func (r *Report) gateText() string {
 	return s + ", latencies from " + r.Gate.Origin + fmt.Sprintf(", %s min measured", short(r.MeasuredMinutes))
 }
 
+const tailsText = "tails: all scheduled requests, failures infinite; times in ms, with the 95 % interval"
+
+// shownTails are what the table of tails shows, by the place in metrics.
+var shownTails = []struct {
+	metric metric
+	p      string
+}{{ttft, "p95"}, {ttft, "p99"}, {tpot, "p99"}, {itl, "p99"}, {e2e, "p99"}}
+
+// tailTable is a row per bucket, and one more where it has an interval over runs; few are the percentiles with too
+// few values, and how many they need.
+func (r *Report) tailTable() (t *table, few map[string]int) {
+	t = &table{left: 1, head: []string{"bucket", "scheduled", "ok", "success", "within limits", "requests/s", "tokens out/s"}}
+	few = map[string]int{}
+	for _, s := range shownTails {
+		t.head = append(t.head, metrics[s.metric].label+" "+s.p)
+	}
+	for _, b := range r.Buckets {
+		row := []string{b.By.String(), strconv.Itoa(b.Scheduled), strconv.Itoa(b.OK), short(b.SuccessRate), share(b.Attainment),
+			short(b.Throughput.RequestsPerS), short(b.Throughput.OutputTokensPerS)}
+		over, runs := []string{"", "", "", "", "", "", ""}, 0
+		for _, s := range shownTails {
+			m := b.Metrics[s.metric]
+			row = append(row, m.tailText(s.p, few))
+			cell := ""
+			for _, o := range m.OverRuns {
+				if o.Name == s.p {
+					cell, runs = fmt.Sprintf("%s %s", short(o.Centre), bracket(o.Lower, o.Upper)), max(runs, o.Runs)
+				}
+			}
+			over = append(over, cell)
+		}
+		t.add(row...)
+		if runs > 0 {
+			over[0] = fmt.Sprintf("  over %d runs", runs)
+			t.add(over...)
+		}
+	}
+	return t, few
+}
+
+// tailText is a percentile of the tail with its interval, marked when the tail has too few values for it.
+func (m Metric) tailText(name string, few map[string]int) string {
+	if m.Tail.N == 0 {
+		return "-"
+	}
+	i := slices.IndexFunc(percentiles, func(p percentile) bool { return p.name == name })
+	s := short(*percentiles[i].inTail(&m.Tail))
+	if slices.Contains(m.Tail.Insufficient, name) {
+		s, few[name] = s+"*", percentiles[i].needs
+	}
+	in, ok := m.Tail.Intervals.of(name)
+	if !ok {
+		return s
+	}
+	return s + " " + bracket(in.Lower, in.Upper)
+}
+
+func bracket(lower, upper Figure) string { return "[" + short(lower) + ", " + short(upper) + "]" }
+
+// fewText says how many values the marked percentiles need; "" when none is marked.
+func fewText(few map[string]int) string {
+	var parts []string
+	for _, p := range percentiles {
+		if n, ok := few[p.name]; ok {
+			parts = append(parts, fmt.Sprintf("%s %d", p.label, n))
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "* insufficient: too few values for the percentile; needed: " + strings.Join(parts, ", ")
+}
+
+func textFew(b *bytes.Buffer, few map[string]int) {
+	if s := fewText(few); s != "" {
+		fmt.Fprintf(b, "  %s\n", s)
+	}
+}
+
 func textBucket(b *bytes.Buffer, bucket Bucket) {
-	fmt.Fprintf(b, "\n%s: %d scheduled, %d ok, success rate %s\n", bucket.By, bucket.Scheduled, bucket.OK, short(bucket.SuccessRate))
-	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "  metric\tn\tundefined\tmean\tp50\tp90\tp95\tp99\tp99.9\tmax\t| tail n\tp50\tp95\tp99\t")
-	few := false
+	fmt.Fprintf(b, "\n%s\n", bucketText(bucket))
+	if bucket.Scheduled == 0 {
+		fmt.Fprintln(b, "  no data")
+		return
+	}
+	t, few := metricTable(bucket)
+	t.text(b)
+	textFew(b, few)
+}
+
+func bucketText(b Bucket) string {
+	return fmt.Sprintf("%s: %d scheduled, %d ok, success rate %s", b.By, b.Scheduled, b.OK, short(b.SuccessRate))
+}
+
+// metricTable is a row per metric that the bucket has: percentiles of successful requests, and of the tail.
+func metricTable(bucket Bucket) (t *table, few map[string]int) {
+	t = &table{left: 1, head: []string{"metric", "n", "undefined", "mean"}}
+	few = map[string]int{}
+	for _, p := range percentiles {
+		t.head = append(t.head, p.label)
+	}
+	t.head = append(t.head, "max", "tail n", "n_eff", "p50", "p95", "p99")
 	for i, m := range bucket.Metrics {
 		if m.N == 0 && (bucket.OK > 0 || m.Tail.N == 0) {
 			continue
 		}
-		fmt.Fprintf(t, "  %s\t%d\t%d\t%s", metricLabel(i), m.N, m.Undefined, short(m.Mean))
+		row := []string{metricLabel(i), strconv.Itoa(m.N), strconv.Itoa(m.Undefined), short(m.Mean)}
 		for _, p := range percentiles {
-			if p.name == "p995" {
-				continue
-			}
-			mark := ""
+			cell := short(*p.of(&m))
 			if m.N > 0 && m.N < p.needs {
-				mark, few = "*", true
+				cell, few[p.name] = cell+"*", p.needs
 			}
-			fmt.Fprintf(t, "\t%s%s", short(*p.of(&m)), mark)
+			row = append(row, cell)
 		}
-		fmt.Fprintf(t, "\t%s\t| %d\t%s\t%s\t%s\t\n", short(m.Max), m.Tail.N, short(m.Tail.P50), short(m.Tail.P95), short(m.Tail.P99))
+		t.add(append(row, short(m.Max), strconv.Itoa(m.Tail.N), short(m.Tail.NEff), short(m.Tail.P50), short(m.Tail.P95), short(m.Tail.P99))...)
 	}
-	t.Flush()
-	if bucket.Scheduled == 0 {
-		fmt.Fprintln(b, "  no data")
-	}
-	if few {
-		fmt.Fprintln(b, "  * insufficient: fewer values than the percentile needs")
-	}
+	return t, few
 }
 
 // metricLabel is the name of the i-th metric with its unit.

@@ -1,0 +1,268 @@
+package analyze
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/stat/distuv"
+
+	"tailgate/internal/stats"
+)
+
+// intervalConfidence is that of the two-sided intervals of percentiles.
+const intervalConfidence = .95
+
+// Interval bounds one percentile of a tail by order statistics.
+type Interval struct {
+	Name  string `json:"-"`     // p50 …
+	Lower Figure `json:"lower"` // null: not bounded from below
+	Upper Figure `json:"upper"` // "inf": not bounded from above
+	NEff  Figure `json:"n_eff"` // what the values are worth for this percentile: n / tau*
+}
+
+// Intervals holds one Interval per percentile; its JSON is an object.
+type Intervals []Interval
+
+// MarshalJSON writes an object with the percentiles as names.
+func (in Intervals) MarshalJSON() ([]byte, error) {
+	return objectOf(in, func(i Interval) string { return i.Name })
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (in *Intervals) UnmarshalJSON(data []byte) error {
+	byName := map[string]Interval{}
+	if err := json.Unmarshal(data, &byName); err != nil {
+		return err
+	}
+	*in = nil
+	for _, p := range percentiles {
+		if i, ok := byName[p.name]; ok {
+			i.Name = p.name
+			*in = append(*in, i)
+		}
+	}
+	return nil
+}
+
+// of finds the interval of a percentile.
+func (in Intervals) of(name string) (Interval, bool) {
+	k := slices.IndexFunc(in, func(i Interval) bool { return i.Name == name })
+	if k < 0 {
+		return Interval{}, false
+	}
+	return in[k], true
+}
+
+// objectOf writes a list as an object, in its order.
+func objectOf[T any](list []T, name func(T) string) ([]byte, error) {
+	var b bytes.Buffer
+	for i, x := range list {
+		if err := member(&b, i, name(x), x); err != nil {
+			return nil, err
+		}
+	}
+	return closed(&b), nil
+}
+
+// worth tells, for each limit, how many independent values the share of values beyond it is worth.
+type worth interface {
+	effective(limits []float64) []float64
+}
+
+// bound fills in the intervals of a tail, whose values are the n finite ones of q and infinite ones; found are its
+// percentiles before scaling. The effective number at a percentile x is n / tau*, tau* = 1.5 times the larger
+// autocorrelation time of "above x" and "above x/2", as for a gate's limit.
+func (t *Tail) bound(q quantiles, n int, w worth, found []float64, scale float64) {
+	t.Intervals, t.NEff = Intervals{}, unknown
+	if t.N == 0 {
+		return
+	}
+	limits := make([]float64, 0, 2*len(percentiles))
+	for _, x := range found {
+		// Where the rank falls on a failure, what is above it are the failures.
+		x = min(x, math.MaxFloat64)
+		limits = append(limits, x, x/2)
+	}
+	effective := w.effective(limits)
+	ranks := make([]int, 0, 2*len(percentiles))
+	for i, p := range percentiles {
+		trials := min(effective[2*i], effective[2*i+1]) / caution
+		lower, upper := stats.QuantileRanks(t.N, trials, p.p, intervalConfidence)
+		ranks = append(ranks, lower, upper)
+		t.Intervals = append(t.Intervals, Interval{Name: p.name, NEff: Figure(trials)})
+	}
+	at := pick(q, n, ranks)
+	for i := range t.Intervals {
+		t.Intervals[i].Lower, t.Intervals[i].Upper = Figure(at[2*i]/scale), Figure(at[2*i+1]/scale)
+	}
+	if i, ok := t.Intervals.of("p95"); ok {
+		t.NEff = i.NEff
+	}
+}
+
+// coarse is the number of blocks that the autocorrelation of a long series is taken over; a shorter series is taken
+// value by value.
+const coarse = 1 << 14
+
+// effective divides the number of values by the autocorrelation time of "above the limit", in order of the schedule.
+func (s *rowSample) effective(limits []float64) []float64 {
+	out := make([]float64, len(limits))
+	for k, b := range stats.BitsAbove(s.values, limits) {
+		out[k] = float64(b.Len()) / b.TauCoarse(coarse)
+	}
+	return out
+}
+
+// effective takes requests as clusters, as over does, for all limits in one pass over the gaps. Of more than coarse
+// requests, consecutive ones are taken together as one cluster.
+func (s *gapSample) effective(limits []float64) []float64 {
+	order := make([]int, len(limits))
+	for k := range order {
+		order[k] = k
+	}
+	slices.SortFunc(order, func(a, b int) int {
+		switch {
+		case limits[a] < limits[b]:
+			return -1
+		case limits[a] > limits[b]:
+			return 1
+		}
+		return 0
+	})
+	per := (len(s.rows) + coarse - 1) / coarse
+	clusters := (len(s.rows) + per - 1) / max(per, 1)
+	all := make([]float64, clusters)
+	bad := make([][]float64, len(limits)) // by place in order
+	for k := range bad {
+		bad[k] = make([]float64, clusters)
+	}
+	for j, i := range s.rows {
+		c := j / per
+		if !s.d.ok(i) {
+			all[c] += float64(s.weight)
+			for k := range bad {
+				bad[k][c] += float64(s.weight)
+			}
+			continue
+		}
+		gaps := s.d.gapsOf(s.m, i)
+		all[c] += float64(len(gaps))
+		for _, g := range gaps {
+			for k := 0; k < len(order) && float64(g) > limits[order[k]]; k++ {
+				bad[k][c]++
+			}
+		}
+	}
+	out := make([]float64, len(limits))
+	for k, at := range order {
+		out[at] = clustered(bad[k], all)
+	}
+	return out
+}
+
+// clustered is the effective number of values behind the ratio Σbad/Σall over clusters; see gapSample.over.
+func clustered(bad, all []float64) float64 {
+	count, total, squares := 0.0, 0.0, 0.0
+	for j := range bad {
+		count, total, squares = count+bad[j], total+all[j], squares+all[j]*all[j]
+	}
+	v := count / total
+	if v == 0 || v == 1 {
+		return total * total / squares
+	}
+	residuals := make([]float64, len(bad))
+	variance := 0.0
+	for j := range bad {
+		residuals[j] = bad[j] - v*all[j]
+		variance += residuals[j] * residuals[j]
+	}
+	variance *= stats.TauOf(residuals) / (total * total)
+	return min(total, v*(1-v)/variance)
+}
+
+// RunInterval is an interval of one percentile over independent runs, each of which gives one value.
+type RunInterval struct {
+	Name   string `json:"-"`
+	Runs   int    `json:"runs"`
+	Centre Figure `json:"centre"` // geometric mean, or the median run where the method is order
+	Lower  Figure `json:"lower"`
+	Upper  Figure `json:"upper"`
+	// Method is "t" (Student's t on the logarithms of the runs' percentiles) or "order" (order statistics of the
+	// runs' percentiles for the median run), where a run's percentile is infinite or 0.
+	Method string `json:"method"`
+}
+
+// RunIntervals holds one RunInterval per percentile; its JSON is an object.
+type RunIntervals []RunInterval
+
+// MarshalJSON writes an object with the percentiles as names.
+func (in RunIntervals) MarshalJSON() ([]byte, error) {
+	return objectOf(in, func(i RunInterval) string { return i.Name })
+}
+
+// fewestRuns is how many independent runs an interval over runs needs.
+const fewestRuns = 5
+
+// overRuns gives intervals over the runs that the rows come from; null for fewer than five.
+func (v *view) overRuns(rows []int32, m metricName) RunIntervals {
+	if len(v.periods) < fewestRuns {
+		return nil
+	}
+	clocks, _ := v.d.clocks()
+	var runs []Tail
+	for len(rows) > 0 { // in order of clocks
+		clock := clocks[v.d.input.at(rows[0])]
+		n, _ := slices.BinarySearchFunc(rows, clock, func(i int32, clock int) int {
+			if clocks[v.d.input.at(i)] <= clock {
+				return -1
+			}
+			return 1
+		})
+		runs = append(runs, v.d.metric(rows[:n], m.metric, m.json, false).Tail)
+		rows = rows[n:]
+	}
+	return betweenRuns(runs)
+}
+
+// betweenRuns gives the intervals over runs of the tails' percentiles; runs without a value are left out, and a
+// percentile that fewer than five runs have is.
+func betweenRuns(runs []Tail) RunIntervals {
+	var out RunIntervals
+	for _, p := range percentiles {
+		var xs []float64
+		for _, t := range runs {
+			if x := *p.inTail(&t); x.Known() {
+				xs = append(xs, float64(x))
+			}
+		}
+		if len(xs) < fewestRuns {
+			continue
+		}
+		slices.Sort(xs)
+		out = append(out, overRun(p.name, xs))
+	}
+	return out
+}
+
+// overRun takes ascending values, one a run.
+func overRun(name string, xs []float64) RunInterval {
+	r := RunInterval{Name: name, Runs: len(xs), Method: "t"}
+	if xs[0] <= 0 || math.IsInf(xs[len(xs)-1], 1) {
+		lower, upper := stats.QuantileRanks(len(xs), float64(len(xs)), .5, intervalConfidence)
+		at := pick(values(xs), len(xs), []int{lower, upper, stats.Rank(len(xs), .5)})
+		r.Method, r.Lower, r.Upper, r.Centre = "order", Figure(at[0]), Figure(at[1]), Figure(at[2])
+		return r
+	}
+	n, mean, squares := float64(len(xs)), 0.0, 0.0
+	for _, x := range xs {
+		mean += math.Log(x) / n
+	}
+	for _, x := range xs {
+		squares += (math.Log(x) - mean) * (math.Log(x) - mean)
+	}
+	half := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: n - 1}.Quantile((1+intervalConfidence)/2) * math.Sqrt(squares/(n-1)/n)
+	r.Centre, r.Lower, r.Upper = Figure(math.Exp(mean)), Figure(math.Exp(mean-half)), Figure(math.Exp(mean+half))
+	return r
+}
