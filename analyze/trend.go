@@ -90,7 +90,7 @@ func MakeTrend(stored []Stored) (*Trend, error) {
 		}
 		if d.Day = &day; day == "" {
 			d.Day = nil
-			t.Unchecked = append(t.Unchecked, fmt.Sprintf("the day of %d inputs: no run of theirs tells when it started", len(byDay[day])))
+			t.Unchecked = append(t.Unchecked, fmt.Sprintf("the day of %d inputs: bare files and runs in virtual time have none", len(byDay[day])))
 		}
 		t.Days = append(t.Days, d)
 	}
@@ -99,13 +99,16 @@ func MakeTrend(stored []Stored) (*Trend, error) {
 	return t, err
 }
 
-// day is the UTC day of the earliest run, "" when none tells.
+// day is the UTC day of the earliest run, "" when none tells: runs in virtual time all start at the epoch.
 func (s Stored) day() string {
 	if len(s.Runs) == 0 {
 		return ""
 	}
-	first := slices.MinFunc(s.Runs, func(a, b schemas.Run) int { return a.StartedAt.Compare(b.StartedAt) })
-	return first.StartedAt.UTC().Format(time.DateOnly)
+	first := slices.MinFunc(s.Runs, func(a, b schemas.Run) int { return a.StartedAt.Compare(b.StartedAt) }).StartedAt
+	if first.Unix() == 0 {
+		return ""
+	}
+	return first.UTC().Format(time.DateOnly)
 }
 
 // eachRunOnce names runs that two inputs hold: they would count twice.
