@@ -107,11 +107,15 @@ func (r *Reader) fault(line int, err error) { r.faults = append(r.faults, lineFa
 
 // Faultf reports a fault at a node.
 func (r *Reader) Faultf(at Node, format string, args ...any) {
-	line := 1
-	if at != nil && at.GetToken() != nil && at.GetToken().Position != nil {
-		line = at.GetToken().Position.Line
+	r.fault(Line(at), fmt.Errorf(format, args...))
+}
+
+// Line is the line of a node, from 1.
+func Line(n Node) int {
+	if n == nil || n.GetToken() == nil || n.GetToken().Position == nil {
+		return 1
 	}
-	r.fault(line, fmt.Errorf(format, args...))
+	return n.GetToken().Position.Line
 }
 
 // Fields lists the pairs of a mapping whose keys are among known; another key, one that stands twice and a value
@@ -157,6 +161,21 @@ func (r *Reader) List(n Node) []Node {
 		return list.Values
 	}
 	return []Node{n}
+}
+
+// Sequence lists the values of a sequence, and tells whether n is one.
+func Sequence(n Node) ([]Node, bool) {
+	list, ok := n.(*ast.SequenceNode)
+	if !ok {
+		return nil, false
+	}
+	return list.Values, true
+}
+
+// IsNull tells whether n is null.
+func IsNull(n Node) bool {
+	_, ok := n.(*ast.NullNode)
+	return ok
 }
 
 // IsMapping tells whether n holds key: value pairs.
