@@ -102,62 +102,63 @@ func (t *Tail) bound(q quantiles, n int, w worth, found []float64, scale float64
 	}
 }
 
-// coarse is the number of blocks that the autocorrelation of a long series is taken over; a shorter series is taken
-// value by value.
-const coarse = 1 << 14
+// The autocorrelation of a long series is taken over so many blocks, that of gaps over so many clusters of requests;
+// shorter series are taken value by value, and request by request.
+const (
+	mostBlocks   = 1 << 12 // of 64 values and more
+	mostClusters = 1 << 14
+)
 
 // effective divides the number of values by the autocorrelation time of "above the limit", in order of the schedule.
 func (s *rowSample) effective(limits []float64) []float64 {
 	out := make([]float64, len(limits))
 	for k, b := range stats.BitsAbove(s.values, limits) {
-		out[k] = float64(b.Len()) / b.TauCoarse(coarse)
+		out[k] = float64(b.Len()) / b.TauCoarse(mostBlocks)
 	}
 	return out
 }
 
-// effective takes requests as clusters, as over does, for all limits in one pass over the gaps. Of more than coarse
-// requests, consecutive ones are taken together as one cluster.
+// effective takes requests as clusters, as over does, for all limits in one pass over the gaps. Of more than
+// mostClusters requests, consecutive ones are taken together as one cluster.
 func (s *gapSample) effective(limits []float64) []float64 {
-	order := make([]int, len(limits))
-	for k := range order {
-		order[k] = k
+	sorted := slices.Compact(slices.Sorted(slices.Values(limits)))
+	whole := make([]int32, len(sorted)) // a gap is whole µs: it is over a limit when it is over its floor
+	for k, l := range sorted {
+		whole[k] = int32(min(l, math.MaxInt32))
 	}
-	slices.SortFunc(order, func(a, b int) int {
-		switch {
-		case limits[a] < limits[b]:
-			return -1
-		case limits[a] > limits[b]:
-			return 1
-		}
-		return 0
-	})
-	per := (len(s.rows) + coarse - 1) / coarse
-	clusters := (len(s.rows) + per - 1) / max(per, 1)
-	all := make([]float64, clusters)
-	bad := make([][]float64, len(limits)) // by place in order
+	per := max(1, (len(s.rows)+mostClusters-1)/mostClusters)
+	all := make([]float64, (len(s.rows)+per-1)/per)
+	bad := make([][]float64, len(sorted))
 	for k := range bad {
-		bad[k] = make([]float64, clusters)
+		bad[k] = make([]float64, len(all))
 	}
-	for j, i := range s.rows {
-		c := j / per
-		if !s.d.ok(i) {
-			all[c] += float64(s.weight)
-			for k := range bad {
-				bad[k][c] += float64(s.weight)
+	above := make([]int, len(sorted)+1) // gaps of a cluster by the number of limits that they are over
+	for c := range all {
+		clear(above)
+		for _, i := range s.rows[c*per : min((c+1)*per, len(s.rows))] {
+			if !s.d.ok(i) {
+				above[len(sorted)] += s.weight
+				continue
 			}
-			continue
-		}
-		gaps := s.d.gapsOf(s.m, i)
-		all[c] += float64(len(gaps))
-		for _, g := range gaps {
-			for k := 0; k < len(order) && float64(g) > limits[order[k]]; k++ {
-				bad[k][c]++
+			for _, g := range s.d.gapsOf(s.m, i) {
+				k := 0
+				for k < len(whole) && g > whole[k] {
+					k++
+				}
+				above[k]++
 			}
 		}
+		over := 0
+		for k := len(sorted); k > 0; k-- {
+			over += above[k]
+			bad[k-1][c] = float64(over)
+		}
+		all[c] = float64(over + above[0])
 	}
 	out := make([]float64, len(limits))
-	for k, at := range order {
-		out[at] = clustered(bad[k], all)
+	for k, l := range limits {
+		at, _ := slices.BinarySearch(sorted, l)
+		out[k] = clustered(bad[at], all)
 	}
 	return out
 }

@@ -1,9 +1,6 @@
 package analyze
 
-import (
-	"tailgate/internal/parquetio"
-	"tailgate/schemas"
-)
+import "tailgate/schemas"
 
 // DefaultK is the number of requests below which a tenant is not reported by its name.
 const DefaultK = 5
@@ -11,33 +8,36 @@ const DefaultK = 5
 // MergeTenants gives every tenant with fewer than k requests, warm-up included, the label "other", so that no output
 // of an analysis names a small one or tells its figures. It returns how many tenants were merged; k <= 1 merges none.
 func (d *Data) MergeTenants(k int) int {
-	if k <= 1 || d.tenant.v == nil {
+	names := d.tenant.dict.Words
+	if k <= 1 || len(names) == 0 {
 		return 0
 	}
-	words := d.tenant.dict.Words
-	count := make([]int, len(words))
-	for _, code := range d.tenant.v {
-		if code >= 0 {
+	count := make([]int, len(names))
+	for i := range int32(d.n) {
+		if code := d.tenant.at(i); code >= 0 {
 			count[code]++
 		}
 	}
-	var dict parquetio.Dict
-	renamed := make([]int32, len(words))
 	merged := 0
-	for code, word := range words {
+	var out words
+	out.null = noWord
+	renamed := make([]int32, len(names))
+	for code, word := range names {
 		if count[code] < k && word != schemas.LabelOther {
 			word = schemas.LabelOther
 			if count[code] > 0 {
 				merged++
 			}
 		}
-		renamed[code] = dict.Code([]byte(word))
+		renamed[code] = out.dict.Code([]byte(word))
 	}
-	for i, code := range d.tenant.v {
+	for i := range int32(d.n) {
+		code := d.tenant.at(i)
 		if code >= 0 {
-			d.tenant.v[i] = renamed[code]
+			code = renamed[code]
 		}
+		out.append(code, d.n)
 	}
-	d.tenant.dict = dict
+	d.tenant = out
 	return merged
 }
