@@ -33,7 +33,7 @@ func (r *Report) WriteMarkdown(w io.Writer) error {
 	tails, few := r.tailTable()
 	tails.markdown(&b)
 	markdownFew(&b, few)
-	for _, bucket := range r.Buckets {
+	for _, bucket := range r.detailed() {
 		if bucket.Scheduled == 0 {
 			continue
 		}
@@ -42,6 +42,9 @@ func (r *Report) WriteMarkdown(w io.Writer) error {
 		t.markdown(&b)
 		markdownFew(&b, few)
 		b.WriteString("\n</details>\n")
+	}
+	if more := r.undetailed(); more != "" {
+		fmt.Fprintf(&b, "\n%s\n", more)
 	}
 	if len(r.Unchecked) > 0 {
 		b.WriteString("\nNot checked:\n\n")

@@ -28,8 +28,11 @@ func (r *Report) WriteText(w io.Writer) error {
 	tails, few := r.tailTable()
 	tails.text(&b)
 	textFew(&b, few)
-	for _, bucket := range r.Buckets {
+	for _, bucket := range r.detailed() {
 		textBucket(&b, bucket)
+	}
+	if more := r.undetailed(); more != "" {
+		fmt.Fprintf(&b, "\n%s\n", more)
 	}
 	if r.Truth != nil {
 		textTruth(&b, r.Truth)
@@ -220,6 +223,19 @@ func textFew(b *bytes.Buffer, few map[string]int) {
 	if s := fewText(few); s != "" {
 		fmt.Fprintf(b, "  %s\n", s)
 	}
+}
+
+// mostDetailed is how many buckets are printed with every metric; hundreds of tenants would hide the rest.
+const mostDetailed = 24
+
+func (r *Report) detailed() []Bucket { return r.Buckets[:min(mostDetailed, len(r.Buckets))] }
+
+// undetailed says where the metrics of the other buckets are; "" when there are none.
+func (r *Report) undetailed() string {
+	if more := len(r.Buckets) - mostDetailed; more > 0 {
+		return fmt.Sprintf("%d more buckets: every metric of theirs is in --json and --parquet", more)
+	}
+	return ""
 }
 
 func textBucket(b *bytes.Buffer, bucket Bucket) {

@@ -59,6 +59,22 @@ func TestTimeSlicesOfSeveralRuns(t *testing.T) {
 	same(t, "requests/s", r.Buckets[2].Throughput.RequestsPerS, 1)
 }
 
+// The text shows every metric of some buckets, and the tails of all.
+func TestManyBucketsStayReadable(t *testing.T) {
+	var lines []string
+	for i := range 40 {
+		lines = append(lines, row(`{"scheduled":%d,"sent":%d,"first":%d,"last":%d,"output_tokens":10,"status":"ok"}`, i*1000, i*1000, i*1000+100, i*1000+200))
+	}
+	for what, text := range renderings(t, report(t, load(t, jsonl(t, lines...)), "", "time=1s")) {
+		if more := strings.Contains(text, "17 more buckets"); more != (what == "text" || what == "markdown") {
+			t.Errorf("%s: more buckets are told: %v", what, more)
+		}
+		if (what == "text" || what == "markdown") && !strings.Contains(text, "time [39s, 40s)") {
+			t.Errorf("%s lacks a bucket", what)
+		}
+	}
+}
+
 func TestTooManySlices(t *testing.T) {
 	d := load(t, jsonl(t, `{"scheduled":0,"sent":0,"status":"ok"}`, row(`{"scheduled":%d,"sent":0,"status":"ok"}`, 20_000*1000)))
 	by, err := analyze.ParseBy("time=1s")

@@ -218,6 +218,28 @@ func (r *Reader) Text(n Node) (string, bool) {
 	return strings.TrimSpace(text), ok
 }
 
+// Name is Text that must not be empty.
+func (r *Reader) Name(n Node) string {
+	text, ok := r.Text(n)
+	if ok && text == "" {
+		r.Faultf(n, "must not be empty")
+	}
+	return text
+}
+
+// Names reads one Name or a list of at least one.
+func (r *Reader) Names(n Node) []string {
+	list := r.List(n)
+	if len(list) == 0 {
+		r.Faultf(n, "the list is empty")
+	}
+	var out []string
+	for _, v := range list {
+		out = append(out, r.Name(v))
+	}
+	return out
+}
+
 // Word is Text that must be one of some words.
 func (r *Reader) Word(n Node, words ...string) string {
 	text, ok := r.Text(n)
