@@ -146,7 +146,7 @@ func (t Tuple) String() string {
 			parts[i] = v.Key + " " + *v.Text
 		case v.Lo == nil && v.Hi == nil:
 			parts[i] = v.Key + " unknown"
-		case v.Key == timeKey:
+		case v.Key == timeKey && v.Lo != nil && v.Hi != nil:
 			parts[i] = fmt.Sprintf("time [%s, %s)", spanText(*v.Lo), spanText(*v.Hi))
 		case v.Hi == nil:
 			parts[i] = fmt.Sprintf("%s >= %d", v.Key, *v.Lo)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"math"
 	"slices"
+	"sort"
 
 	"gonum.org/v1/gonum/stat/distuv"
 
@@ -211,16 +212,10 @@ func (v *view) overRuns(rows []int32, m metricName) RunIntervals {
 	if len(v.periods) < fewestRuns {
 		return nil
 	}
-	clocks, _ := v.d.clocks()
 	var runs []Tail
 	for len(rows) > 0 { // in order of clocks
-		clock := clocks[v.d.input.at(rows[0])]
-		n, _ := slices.BinarySearchFunc(rows, clock, func(i int32, clock int) int {
-			if clocks[v.d.input.at(i)] <= clock {
-				return -1
-			}
-			return 1
-		})
+		clock := v.clocks[v.d.input.at(rows[0])]
+		n := sort.Search(len(rows), func(k int) bool { return v.clocks[v.d.input.at(rows[k])] > clock })
 		runs = append(runs, v.d.metric(rows[:n], m.metric, m.json, false).Tail)
 		rows = rows[n:]
 	}

@@ -39,10 +39,9 @@ func (v *view) measured(by Tuple) float64 {
 		if kv.Key != timeKey || kv.Lo == nil || kv.Hi == nil {
 			continue
 		}
-		clocks, zeros := v.d.clocks()
 		us := int64(0)
 		for _, p := range v.periods {
-			zero := zeros[clocks[v.d.input.at(v.rows[p.from])]]
+			zero := v.zeros[v.clocks[v.d.input.at(v.rows[p.from])]]
 			us += max(0, min(p.end, zero+*kv.Hi*1e6)-max(p.start, zero+*kv.Lo*1e6))
 		}
 		return float64(us) / 1e6

@@ -123,14 +123,14 @@ func eachRunOnce(stored []Stored) error {
 			seen[run.RunID] = s.Name
 		}
 	}
-	return fault.Mark(errors.Join(errs...), fault.Usage, "give each run once")
+	return fault.Mark(errors.Join(errs...), fault.Usage, "give each run once; shards of a run: analyze them together with --parquet, and give that folder")
 }
 
 // trendCell is one bucket × metric of a day while its runs are merged.
 type trendCell struct {
 	runs                int
 	scheduled, ok, tail int64
-	hist                *hdrhistogram.Histogram
+	hist                *hdrhistogram.PackedHistogram // there may be thousands of cells
 }
 
 type trendKey struct{ by, metric string }
@@ -150,7 +150,7 @@ func mergeDay(stored []Stored) (TrendDay, error) {
 			k := trendKey{b.By, b.Metric}
 			c := cells[k]
 			if c == nil {
-				c = &trendCell{hist: newRecorder().Histogram}
+				c = &trendCell{hist: hdrhistogram.NewPacked(1, histMaxUs, histDigits)}
 				cells[k] = c
 				if !slices.Contains(bys, b.By) {
 					bys = append(bys, b.By)
@@ -188,7 +188,7 @@ func (c *trendCell) add(b schemas.Bucket) error {
 	if b.HdrV2 == "" {
 		return errors.New("it holds no histogram")
 	}
-	h, err := hdrhistogram.Decode([]byte(b.HdrV2))
+	h, err := hdrhistogram.DecodePacked([]byte(b.HdrV2))
 	if err != nil {
 		return err
 	}
@@ -214,13 +214,14 @@ func (c *trendCell) metric(m metricName) TrendMetric {
 		}
 	}
 	seen := int64(0)
-	for _, bar := range c.hist.Distribution() {
-		seen += bar.Count
+	c.hist.ForEachBucket(func(lowest, n int64) bool {
+		seen += n
 		for len(rest) > 0 && ranks[0] <= seen {
-			*rest[0] = Figure(float64(bar.From) / m.metric.scale())
+			*rest[0] = Figure(float64(lowest) / m.metric.scale())
 			rest, ranks = rest[1:], ranks[1:]
 		}
-	}
+		return len(rest) > 0
+	})
 	return out
 }
 

@@ -42,16 +42,16 @@ func (a *app) trend(ctx context.Context, inputs []string, f *analyzeFlags, warmu
 	if err != nil {
 		return err
 	}
-	switch {
-	case f.asJSON:
-		return t.WriteJSON(a.stdout)
-	case f.markdown == "-":
-		return t.WriteMarkdown(a.stdout)
+	render := t.WriteText
+	if f.asJSON {
+		render = t.WriteJSON
 	}
-	if err := writeRendered(f.markdown, t.WriteMarkdown); err != nil {
+	if f.markdown == "-" {
+		render = t.WriteMarkdown
+	} else if err := writeRendered(f.markdown, t.WriteMarkdown); err != nil {
 		return err
 	}
-	return t.WriteText(a.stdout)
+	return render(a.stdout)
 }
 
 // readStored reads what --parquet wrote into a folder; fs.ErrNotExist when it is none.
