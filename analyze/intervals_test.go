@@ -151,6 +151,11 @@ func TestIntervalsOverRuns(t *testing.T) {
 	if len(got) != 6 || got[2].Name != "p95" || got[2].Runs != 5 || got[2].Method != "t" {
 		t.Fatalf("%+v", got)
 	}
+	for what, text := range renderings(t, report(t, load(t, runs...), "")) {
+		if (what == "text" || what == "markdown") && (!strings.Contains(text, "  over 5 runs") || !strings.Contains(text, "Student's t")) {
+			t.Errorf("%s has no interval over runs", what)
+		}
+	}
 	// ln is 4.60517, 4.70048, 4.79579, 4.70048, 4.60517: mean 4.68142, s .07975; t(.975, 4) = 2.77645.
 	half := 2.776445 * .0797468 / math.Sqrt(5)
 	same(t, "centre", got[2].Centre, math.Exp(4.681418))

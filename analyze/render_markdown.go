@@ -33,6 +33,9 @@ func (r *Report) WriteMarkdown(w io.Writer) error {
 	tails, few := r.tailTable()
 	tails.markdown(&b)
 	markdownFew(&b, few)
+	if r.hasOverRuns() {
+		fmt.Fprintf(&b, "\nO%s.\n", overText[1:])
+	}
 	for _, bucket := range r.detailed() {
 		if bucket.Scheduled == 0 {
 			continue
