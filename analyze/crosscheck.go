@@ -8,7 +8,7 @@ import (
 )
 
 // CrossChecks are two other upper bounds of the share beyond a rule's limit, at the gate's confidence. They do not
-// decide: near the limit they agree with the effective number of values on long runs, and pass more easily on short ones.
+// decide: batch means pass too easily near the limit, clusters never on short runs.
 type CrossChecks struct {
 	BatchUpper   Figure `json:"batch_upper"` // by the means of 12 batches of consecutive requests; null under 12 requests
 	BatchMinutes Figure `json:"batch_minutes"`
