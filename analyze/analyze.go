@@ -138,7 +138,7 @@ func (r *Report) describe(ctx context.Context, cells []cell, good func(int32) bo
 		filled := make(Metrics, len(metrics))
 		for j, m := range metrics {
 			g.Go(func() error {
-				filled[j] = v.d.metric(c.rows, m.metric, m.json, true)
+				filled[j] = v.d.metric(c, m.metric, m.json)
 				filled[j].OverRuns = v.overRuns(c.rows, m)
 				return ctx.Err()
 			})

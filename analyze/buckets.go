@@ -114,8 +114,11 @@ func (v values) smallest(ranks ...int) []float64 {
 	return out
 }
 
-// metric describes one metric of some rows, with intervals where wanted.
-func (d *Data) metric(rows []int32, m metric, name string, intervals bool) Metric {
+// metric describes one metric of a cell, with the intervals of its tail.
+func (d *Data) metric(c cell, m metric, name string) Metric { return d.metricOf(c.rows, m, name, true) }
+
+// metricOf describes one metric of some rows, with intervals where wanted.
+func (d *Data) metricOf(rows []int32, m metric, name string, intervals bool) Metric {
 	rows = d.tails(rows)
 	if m.pooled() {
 		s := d.gapSample(rows, m)

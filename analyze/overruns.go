@@ -42,7 +42,7 @@ func (v *view) overRuns(rows []int32, m metricName) RunIntervals {
 	for len(rows) > 0 { // in order of clocks
 		clock := v.clocks[v.d.input.at(rows[0])]
 		n := sort.Search(len(rows), func(k int) bool { return v.clocks[v.d.input.at(rows[k])] > clock })
-		runs = append(runs, v.d.metric(rows[:n], m.metric, m.json, false).Tail)
+		runs = append(runs, v.d.metricOf(rows[:n], m.metric, m.json, false).Tail)
 		rows = rows[n:]
 	}
 	return betweenRuns(runs)
