@@ -98,7 +98,7 @@ colour: red
 		"gate.yaml:10: queue_growth must be no_sustained_growth", "gate.yaml:11: must be one value", `gate.yaml:12: e2e_p99: limit "-3s" is not`,
 		"gate.yaml:14: a bucket needs by", `gate.yaml:15: unknown key "planet"`, "gate.yaml:16: input_length: the range holds nothing",
 		"gate.yaml:17: input_length must be a range", "gate.yaml:18: a bucket needs at least one rule", "gate.yaml:19: queue_depth_max is judged on the whole run",
-		`gate.yaml:20: warmup: "soon"`, `gate.yaml:21: confidence: "95"`, `gate.yaml:22: "middle" is not scheduled or sent`, `gate.yaml:23: headroom: "120%"`,
+		`gate.yaml:20: warmup: "soon"`, `gate.yaml:21: confidence: "95"`, `gate.yaml:22: origin: "middle"`, `gate.yaml:23: headroom: "120%"`,
 		`gate.yaml:24: unknown key "colour"`,
 	}
 	if len(lines) != len(want) {

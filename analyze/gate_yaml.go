@@ -28,7 +28,7 @@ func (p gateParser) top(root yamldoc.Node) {
 		case "confidence":
 			p.confidence(f.Value)
 		case "origin":
-			p.gate.FromSent = p.Word(f.Value, "scheduled", "sent") == "sent"
+			p.origin(f.Value)
 		case "headroom":
 			p.headroom(f.Value)
 		}
@@ -171,6 +171,17 @@ func (p gateParser) confidence(n yamldoc.Node) {
 		return
 	}
 	p.gate.Confidence = c
+}
+
+func (p gateParser) origin(n yamldoc.Node) {
+	text, ok := p.Text(n)
+	switch {
+	case !ok:
+	case text == "sent":
+		p.gate.FromSent = true
+	case text != "scheduled":
+		p.Faultf(n, "origin: %q is not scheduled or sent", text)
+	}
 }
 
 func (p gateParser) headroom(n yamldoc.Node) {

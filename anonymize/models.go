@@ -100,7 +100,10 @@ func (p modelParser) rule(n yamldoc.Node) ModelRule {
 				r.Template = jinjaPrefix + p.beside(file)
 			}
 		case "specials":
-			r.Specials = p.Word(f.Value, SpecialsOwn, SpecialsAll)
+			r.Specials = p.Name(f.Value)
+			if r.Specials != SpecialsOwn && r.Specials != SpecialsAll {
+				p.Faultf(f.Value, "specials must be %s or %s", SpecialsOwn, SpecialsAll)
+			}
 		case "served_as":
 			r.ServedAs = p.Name(f.Value)
 		case "adapter_after":

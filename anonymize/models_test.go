@@ -46,7 +46,7 @@ func TestBrokenModelFiles(t *testing.T) {
 		"empty list":  {"models: []", []string{"m.yaml:1: models must be a list"}},
 		"no document": {"[]", []string{"m.yaml:1: a models file must be key: value pairs"}},
 		"all at once": {"models:\n  - {tokenizer: o200k, color: red}\n  - {model: a, specials: some}\n  - {model: [], template: {}}\n  - plain\n",
-			[]string{`m.yaml:2: unknown key "color"`, "m.yaml:2: model is missing", `m.yaml:3: "some" is not own or all`, "m.yaml:4: the list is empty", "m.yaml:4: must be one value", "m.yaml:5: an entry of models must be key: value pairs"}},
+			[]string{`m.yaml:2: unknown key "color"`, "m.yaml:2: model is missing", "m.yaml:3: specials must be own or all", "m.yaml:4: the list is empty", "m.yaml:4: must be one value", "m.yaml:5: an entry of models must be key: value pairs"}},
 		"no model": {"models:\n  - {tokenizer: o200k}\n", []string{"m.yaml:2: model is missing"}},
 	} {
 		_, err := anonymize.ParseModels("m.yaml", []byte(tc.text))
