@@ -22,6 +22,8 @@ type Options struct {
 	// Warmup, when set, replaces the warm-up that the runs marked and the one of the gate: rows scheduled
 	// earlier than this after the start are left out. 0 judges every row. Null keeps both.
 	Warmup *time.Duration
+	// Histograms makes Tables hold a histogram for each bucket and metric, which can be merged over runs.
+	Histograms bool
 }
 
 // Validate reports every fault of the options.
@@ -52,14 +54,28 @@ func Analyze(ctx context.Context, d *Data, o Options) (*Report, error) {
 	r := newReport(v)
 	cells := []cell{{rows: v.rows}}
 	for _, by := range o.By {
+		by, err := v.sliced(by)
+		if err != nil {
+			return nil, err
+		}
 		cells = append(cells, d.cut(by, v.rows)...)
 	}
-	if err := r.describe(ctx, cells); err != nil {
+	var good func(int32) bool
+	if o.Gate != nil {
+		good = v.good(o.Gate)
+	}
+	if err := r.describe(ctx, cells, good); err != nil {
 		return nil, err
+	}
+	if o.Histograms {
+		if err := r.histograms(ctx, cells); err != nil {
+			return nil, err
+		}
 	}
 	whole := r.Buckets[0]
 	r.Scheduled, r.OK, r.SuccessRate = whole.Scheduled, whole.OK, whole.SuccessRate
 	r.ExcludedNonStream, r.EarlyStopShare = whole.ExcludedNonStream, whole.EarlyStopShare
+	r.Attainment, r.Throughput = whole.Attainment, whole.Throughput
 	r.Workload = d.workload(v.rows)
 	r.Unchecked = append(r.Unchecked, d.unknownLengths(v.rows, r.OK)...)
 	reasons, judged := v.validity(o.Gate.TTFTLimit())
@@ -68,11 +84,6 @@ func Analyze(ctx context.Context, d *Data, o Options) (*Report, error) {
 		valid := len(reasons) == 0
 		r.Valid = &valid
 	}
-	var good func(int32) bool
-	if o.Gate != nil {
-		good = v.good(o.Gate)
-	}
-	r.Throughput = v.throughput(good)
 	if o.Gate != nil {
 		return r, r.judge(ctx, o.Gate)
 	}
@@ -117,9 +128,9 @@ func newReport(v *view) *Report {
 	return r
 }
 
-// describe fills in the buckets, metrics side by side.
-func (r *Report) describe(ctx context.Context, cells []cell) error {
-	d := r.view.d
+// describe fills in the buckets, metrics side by side; good is null without a gate.
+func (r *Report) describe(ctx context.Context, cells []cell, good func(int32) bool) error {
+	v := r.view
 	r.Buckets = make([]Bucket, len(cells))
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(runtime.GOMAXPROCS(0))
@@ -127,15 +138,34 @@ func (r *Report) describe(ctx context.Context, cells []cell) error {
 		filled := make(Metrics, len(metrics))
 		for j, m := range metrics {
 			g.Go(func() error {
-				filled[j] = d.metric(c, m.metric, m.json)
+				filled[j] = v.d.metric(c, m.metric, m.json)
+				filled[j].OverRuns = v.overRuns(c.rows, m)
 				return ctx.Err()
 			})
 		}
 		g.Go(func() error {
-			r.Buckets[i] = d.tally(c)
+			r.Buckets[i] = v.tally(c, good)
 			r.Buckets[i].Metrics = filled
 			return ctx.Err()
 		})
+	}
+	return g.Wait()
+}
+
+// histograms fills in the histogram of every metric of every bucket.
+func (r *Report) histograms(ctx context.Context, cells []cell) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	for i, c := range cells {
+		for j, m := range metrics {
+			g.Go(func() error {
+				var err error
+				if r.Buckets[i].Metrics[j].hist, err = r.view.d.histogram(c.rows, m.metric); err != nil {
+					return err
+				}
+				return ctx.Err()
+			})
+		}
 	}
 	return g.Wait()
 }
@@ -213,6 +243,9 @@ func (r *Report) judgeRule(g *Gate, rule Rule, samples map[sampleKey]evidence, r
 			return
 		}
 		j.percentile(rr)
+		if rows, ok := e.sample.(*rowSample); ok && !g.Point {
+			rr.CrossChecks = rows.crossCheck(rule.Limit, j.minutes, g.Confidence)
+		}
 	}
 }
 

@@ -7,28 +7,22 @@ import (
 	"tailgate/internal/stats"
 )
 
-// percentiles that a report shows, and how many values each needs to mean anything: 1/(1−p).
-var percentiles = []struct {
-	name  string
-	p     float64
-	needs int
-	of    func(*Metric) *Figure
-}{
-	{"p50", .5, 2, func(m *Metric) *Figure { return &m.P50 }},
-	{"p90", .9, 10, func(m *Metric) *Figure { return &m.P90 }},
-	{"p95", .95, 20, func(m *Metric) *Figure { return &m.P95 }},
-	{"p99", .99, 100, func(m *Metric) *Figure { return &m.P99 }},
-	{"p995", .995, 200, func(m *Metric) *Figure { return &m.P995 }},
-	{"p999", .999, 1000, func(m *Metric) *Figure { return &m.P999 }},
+// percentile is one that reports show.
+type percentile struct {
+	name, label string
+	p           float64
+	needs       int // how many values it needs to mean anything: 1/(1−p)
+	of          func(*Metric) *Figure
+	inTail      func(*Tail) *Figure
 }
 
-var tailPercentiles = []struct {
-	p  float64
-	of func(*Tail) *Figure
-}{
-	{.5, func(t *Tail) *Figure { return &t.P50 }},
-	{.95, func(t *Tail) *Figure { return &t.P95 }},
-	{.99, func(t *Tail) *Figure { return &t.P99 }},
+var percentiles = []percentile{
+	{"p50", "p50", .5, 2, func(m *Metric) *Figure { return &m.P50 }, func(t *Tail) *Figure { return &t.P50 }},
+	{"p90", "p90", .9, 10, func(m *Metric) *Figure { return &m.P90 }, func(t *Tail) *Figure { return &t.P90 }},
+	{"p95", "p95", .95, 20, func(m *Metric) *Figure { return &m.P95 }, func(t *Tail) *Figure { return &t.P95 }},
+	{"p99", "p99", .99, 100, func(m *Metric) *Figure { return &m.P99 }, func(t *Tail) *Figure { return &t.P99 }},
+	{"p995", "p99.5", .995, 200, func(m *Metric) *Figure { return &m.P995 }, func(t *Tail) *Figure { return &t.P995 }},
+	{"p999", "p99.9", .999, 1000, func(m *Metric) *Figure { return &m.P999 }, func(t *Tail) *Figure { return &t.P999 }},
 }
 
 // quantiles answers the k-th smallest of n finite values, 1-based.
@@ -38,19 +32,25 @@ type quantiles interface {
 	smallest(ranks ...int) []float64
 }
 
-// describe fills a metric from its finite values and the number of infinite ones.
-func describe(name string, q quantiles, undefined, failed int, scale float64) Metric {
+// describe fills a metric from its finite values and the number of infinite ones. With w, the percentiles of its tail
+// get intervals.
+func describe(name string, q quantiles, w worth, undefined, failed int, scale float64) Metric {
 	n := q.count()
 	m := Metric{Name: name, N: n, Undefined: undefined, Min: unknown, Mean: unknown, Max: unknown,
-		Insufficient: []string{}, Tail: Tail{N: n + failed}}
+		Insufficient: []string{}, Needs: map[string]int{}, Tail: Tail{N: n + failed, NEff: unknown, Insufficient: []string{}}}
 	ranks := []int{1, n}
 	for _, p := range percentiles {
 		ranks = append(ranks, stats.Rank(n, p.p))
 		if n < p.needs {
 			m.Insufficient = append(m.Insufficient, p.name)
+			m.Needs[p.name] = p.needs
+		}
+		if m.Tail.N < p.needs {
+			m.Tail.Insufficient = append(m.Tail.Insufficient, p.name)
+			m.Needs[p.name] = p.needs
 		}
 	}
-	for _, p := range tailPercentiles {
+	for _, p := range percentiles {
 		ranks = append(ranks, stats.Rank(n+failed, p.p))
 	}
 	at := pick(q, n, ranks)
@@ -60,9 +60,10 @@ func describe(name string, q quantiles, undefined, failed int, scale float64) Me
 	}
 	for i, p := range percentiles {
 		*p.of(&m) = value(2 + i)
+		*p.inTail(&m.Tail) = value(2 + len(percentiles) + i)
 	}
-	for i, p := range tailPercentiles {
-		*p.of(&m.Tail) = value(2 + len(percentiles) + i)
+	if w != nil {
+		m.Tail.bound(q, n, w, at[2+len(percentiles):], scale)
 	}
 	return m
 }
@@ -102,33 +103,41 @@ func (v values) mean() float64 {
 
 func (v values) smallest(ranks ...int) []float64 { return stats.Ranked(v, ranks...) }
 
-// metric describes one metric of a cell.
-func (d *Data) metric(c cell, m metric, name string) Metric {
-	rows := d.tails(c.rows)
+// metric describes one metric of a cell, with the intervals of its tail.
+func (d *Data) metric(c cell, m metric, name string) Metric { return d.metricOf(c.rows, m, name, true) }
+
+// metricOf describes one metric of some rows, with intervals where wanted.
+func (d *Data) metricOf(rows []int32, m metric, name string, intervals bool) Metric {
+	rows = d.tails(rows)
 	if m.pooled() {
 		s := d.gapSample(rows, m)
-		return describe(name, s.finite(), s.undefined, s.infinite(), m.scale())
+		var w worth
+		if intervals && s.size() > 0 {
+			w = s
+		}
+		return describe(name, s.finite(), w, s.undefined, s.infinite(), m.scale())
 	}
-	vals := make(values, 0, len(rows))
-	undefined, failed := 0, 0
-	d.each(m, rows, func(values []float64) {
-		for _, x := range values {
-			switch {
-			case math.IsInf(x, 1):
-				failed++
-			case math.IsNaN(x):
-				undefined++
-			default:
+	s := d.rowSample(rows, m)
+	vals := values(s.values)
+	if s.defined < len(s.values) {
+		vals = make(values, 0, s.defined)
+		for _, x := range s.values {
+			if !math.IsInf(x, 1) {
 				vals = append(vals, x)
 			}
 		}
-	})
-	return describe(name, vals, undefined, failed, m.scale())
+	}
+	var w worth
+	if intervals {
+		w = s
+	}
+	return describe(name, vals, w, s.ok-s.defined, len(s.values)-s.defined, m.scale())
 }
 
 // tally counts a cell; its metrics are filled in apart.
-func (d *Data) tally(c cell) Bucket {
-	b := Bucket{By: c.by, Scheduled: len(c.rows), SuccessRate: unknown, EarlyStopShare: unknown}
+func (v *view) tally(c cell, good func(int32) bool) Bucket {
+	d := v.d
+	b := Bucket{By: c.by, Scheduled: len(c.rows), SuccessRate: unknown, EarlyStopShare: unknown, Attainment: unknown}
 	early, told := 0, 0
 	for _, i := range c.rows {
 		if !d.ok(i) {
@@ -152,32 +161,38 @@ func (d *Data) tally(c cell) Bucket {
 	if told > 0 {
 		b.EarlyStopShare = Figure(float64(early) / float64(told))
 	}
+	if rows := d.tails(c.rows); good != nil && len(rows) > 0 {
+		b.Attainment = Figure(float64(d.count(rows, good)) / float64(len(rows)))
+	}
+	b.Throughput = d.throughput(c.rows, v.measured(c.by), good)
 	return b
 }
 
-// throughput counts what ok rows brought over the window of v.
-func (v *view) throughput(good func(i int32) bool) Throughput {
+// count counts the rows that are good.
+func (d *Data) count(rows []int32, good func(int32) bool) int {
+	n := 0
+	for _, i := range rows {
+		if good(i) {
+			n++
+		}
+	}
+	return n
+}
+
+// throughput counts what ok rows brought over a window in seconds.
+func (d *Data) throughput(rows []int32, window float64, good func(i int32) bool) Throughput {
 	t := Throughput{unknown, unknown, unknown, unknown, unknown}
-	window := v.window()
 	if window == 0 {
 		return t
 	}
-	ok, goodput := 0, 0
-	for _, i := range v.rows {
-		if v.d.ok(i) {
-			ok++
-			if good != nil && good(i) {
-				goodput++
-			}
-		}
-	}
+	ok := d.count(rows, d.ok)
 	t.WindowS, t.RequestsPerS = Figure(window), Figure(float64(ok)/window)
 	if good != nil {
-		t.GoodputPerS = Figure(float64(goodput) / window)
+		t.GoodputPerS = Figure(float64(d.count(rows, good)) / window)
 	}
-	if out, told := v.d.outputSum(v.rows); told > 0 || ok == 0 {
+	if out, told := d.outputSum(rows); told > 0 || ok == 0 {
 		t.OutputTokensPerS = Figure(float64(out) / window)
-		if in, told := v.d.inputSum(v.rows); told > 0 || ok == 0 {
+		if in, told := d.inputSum(rows); told > 0 || ok == 0 {
 			t.TotalTokensPerS = Figure(float64(out+in) / window)
 		}
 	}

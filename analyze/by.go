@@ -7,14 +7,17 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"tailgate/internal/fault"
 )
 
-// A Part is one key of a By: a label, or a number cut at Edges in half-open ranges, the last one open.
+// A Part is one key of a By: a label, a number cut at Edges in half-open ranges, the last one open, or the time since
+// the schedule's zero in slices of Every.
 type Part struct {
 	Key   string
-	Edges []int64 // ascending; empty for labels
+	Edges []int64       // ascending; empty for labels and times
+	Every time.Duration // whole seconds; 0 for labels and numbers
 }
 
 // By cuts the rows in buckets: one bucket per value of its part, or per combination of values of several.
@@ -29,8 +32,14 @@ var (
 	numberKeys = []string{"input_length", "output_length", "session_size"}
 )
 
-// ParseBy reads NAME for a label, NAME=0,1024,8192 for ranges of a number, and crossings of both joined by
-// "*", for example "class*input_length=0,1024". All faults are listed, as one of kind Usage.
+// timeKey names slices of time, in seconds since the schedule's zero. It is written "time" in --by.
+const timeKey = "time_s"
+
+// mostSlices bounds the slices of one --by time.
+const mostSlices = 10_000
+
+// ParseBy reads NAME for a label, NAME=0,1024,8192 for ranges of a number, time=5m for slices of time, and crossings
+// of them joined by "*", for example "class*input_length=0,1024". All faults are listed, as one of kind Usage.
 func ParseBy(s string) (By, error) {
 	var by By
 	var errs []error
@@ -54,13 +63,20 @@ func parsePart(s string) (Part, error) {
 	name, list, cut := strings.Cut(s, "=")
 	p := Part{Key: strings.ReplaceAll(name, "-", "_")}
 	switch {
+	case p.Key == "time" || p.Key == timeKey:
+		p.Key = timeKey
+		var err error
+		if p.Every, err = time.ParseDuration(strings.TrimSpace(list)); err != nil || p.Every < time.Second || p.Every%time.Second != 0 {
+			return p, fmt.Errorf("time needs a length in whole seconds, for example time=5m")
+		}
+		return p, nil
 	case slices.Contains(labelKeys, p.Key):
 		if cut {
 			return p, fmt.Errorf("%s is a label and takes no edges", name)
 		}
 		return p, nil
 	case !slices.Contains(numberKeys, p.Key):
-		return p, fmt.Errorf("unknown key %q, use %s or %s with edges", name, strings.Join(labelKeys, ", "), strings.Join(numberKeys, ", "))
+		return p, fmt.Errorf("unknown key %q, use %s, %s with edges, or time=5m", name, strings.Join(labelKeys, ", "), strings.Join(numberKeys, ", "))
 	case !cut:
 		return p, fmt.Errorf("%s needs edges, for example %s=0,1024,8192", name, name)
 	}
@@ -82,7 +98,9 @@ func (b By) String() string {
 	parts := make([]string, len(b.Parts))
 	for i, p := range b.Parts {
 		parts[i] = p.Key
-		if len(p.Edges) > 0 {
+		if p.Every > 0 {
+			parts[i] = "time=" + spanText(int64(p.Every/time.Second))
+		} else if len(p.Edges) > 0 {
 			edges := make([]string, len(p.Edges))
 			for j, e := range p.Edges {
 				edges[j] = strconv.FormatInt(e, 10)
@@ -91,6 +109,18 @@ func (b By) String() string {
 		}
 	}
 	return strings.Join(parts, "*")
+}
+
+// spanText writes seconds as people do: 90 is 1m30s, 300 is 5m, 0 is 0s.
+func spanText(seconds int64) string {
+	s := (time.Duration(seconds) * time.Second).String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
 }
 
 // KeyValue is one key of a bucket with its value: a label, a range [Lo, Hi) with null for an open end, or
@@ -116,6 +146,8 @@ func (t Tuple) String() string {
 			parts[i] = v.Key + " " + *v.Text
 		case v.Lo == nil && v.Hi == nil:
 			parts[i] = v.Key + " unknown"
+		case v.Key == timeKey && v.Lo != nil && v.Hi != nil:
+			parts[i] = fmt.Sprintf("time [%s, %s)", spanText(*v.Lo), spanText(*v.Hi))
 		case v.Hi == nil:
 			parts[i] = fmt.Sprintf("%s >= %d", v.Key, *v.Lo)
 		case v.Lo == nil:
@@ -139,6 +171,11 @@ func (d *Data) key(name string) key {
 		return key{words: w}
 	}
 	switch name {
+	case timeKey:
+		clocks, zeros := d.clocks()
+		return key{number: func(i int32) int64 {
+			return (d.scheduled.at(i) - zeros[clocks[d.input.at(i)]]) / 1e6
+		}}
 	case "output_length":
 		return key{number: func(i int32) int64 { return orNull(d.outputLength.at(i)) }}
 	case "session_size":

@@ -12,7 +12,7 @@ import (
 
 func TestParseBy(t *testing.T) {
 	for _, s := range []string{"tenant", "class", "model", "target", "bucket", "input_length=0,1024,8192", "output_length=1", "session_size=1,2,10",
-		"tenant*class", "class*input_length=0,1024"} {
+		"tenant*class", "class*input_length=0,1024", "time=5m", "time=1m30s", "time=1h", "class*time=30s"} {
 		by, err := analyze.ParseBy(s)
 		if err != nil || by.String() != s {
 			t.Errorf("%q reads as %q, %v", s, by, err)
@@ -24,7 +24,7 @@ func TestParseBy(t *testing.T) {
 	for s, want := range map[string]string{
 		"": "unknown key", "planet": `unknown key "planet"`, "tenant=a": "takes no edges", "input_length": "needs edges", "input_length=": "not a whole number",
 		"input_length=0,0": "must ascend", "input_length=-1": "not a whole number", "input_length=9999999999": "not a whole number",
-		"class*class": "stands twice", "class*": "unknown key", "a*b": `unknown key "b"`,
+		"class*class": "stands twice", "time": "whole seconds", "time=0": "whole seconds", "time=1500ms": "whole seconds", "time=1m*time=2m": "stands twice", "class*": "unknown key", "a*b": `unknown key "b"`,
 	} {
 		if by, err := analyze.ParseBy(s); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q reads as %q, %v", s, by, err)

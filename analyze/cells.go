@@ -37,6 +37,9 @@ func (k key) slots(p Part) int {
 	if k.words != nil {
 		return len(k.words.dict.Words) + 1
 	}
+	if p.Every > 0 { // the last edge is the end
+		return len(p.Edges)
+	}
 	return len(p.Edges) + 1
 }
 

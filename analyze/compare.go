@@ -102,6 +102,14 @@ func Compare(ctx context.Context, arms []Arm, o CompareOptions) (*Comparison, er
 	if err := sameTraces(arms, o.Again); err != nil {
 		return nil, err
 	}
+	base := o.options(arms[0].Data)
+	o.By = slices.Clone(o.By)
+	for i, by := range o.By {
+		var err error
+		if o.By[i], err = base.sliced(by); err != nil {
+			return nil, err
+		}
+	}
 	for _, a := range arms {
 		reasons, judged := o.options(a.Data).validity(o.Gate.TTFTLimit())
 		for _, r := range reasons {

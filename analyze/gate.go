@@ -1,13 +1,9 @@
 package analyze
 
 import (
-	"cmp"
-	"errors"
-	"fmt"
-	"slices"
 	"time"
 
-	"tailgate/internal/fault"
+	"tailgate/internal/yamldoc"
 )
 
 // Gate is a parsed gate file.
@@ -37,18 +33,13 @@ func (g *Gate) Origin() string {
 // ParseGate reads a gate file in YAML. ${NAME} in a value is replaced by lookup(NAME). Unknown keys, unknown
 // metrics, broken limits and unset variables are all reported, each with name:line, as one fault of kind Usage.
 func ParseGate(name string, data []byte, lookup func(string) (string, bool)) (*Gate, error) {
-	p := gateParser{name: name, lookup: lookup, gate: &Gate{Name: name, Confidence: 0.95}}
-	p.file(data)
-	if len(p.faults) == 0 && len(p.gate.Rules) == 0 {
-		p.fault(1, errors.New("no rules: a gate needs a capacity_gate with at least one rule"))
+	r, root := yamldoc.New(name, data, lookup)
+	p := gateParser{r, &Gate{Name: name, Confidence: 0.95}}
+	if root != nil {
+		p.top(root)
 	}
-	if len(p.faults) > 0 {
-		slices.SortStableFunc(p.faults, func(a, b gateFault) int { return cmp.Compare(a.line, b.line) })
-		errs := make([]error, len(p.faults))
-		for i, f := range p.faults {
-			errs[i] = fmt.Errorf("reading gate %s:%d: %w", name, f.line, f.err)
-		}
-		return nil, fault.Mark(errors.Join(errs...), fault.Usage, "")
+	if err := r.Err(); err != nil {
+		return nil, err
 	}
 	return p.gate, nil
 }

@@ -1,9 +1,11 @@
 package analyze_test
 
 import (
+	"bytes"
 	"context"
 	"flag"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -194,3 +196,19 @@ func folder(t testing.TB, rows []schemas.Result, edit func(*schemas.Manifest)) s
 }
 
 func row(format string, args ...any) string { return fmt.Sprintf(format, args...) }
+
+// renderings are all that a report prints.
+func renderings(t testing.TB, r *analyze.Report) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	for what, write := range map[string]func(io.Writer) error{
+		"text": r.WriteText, "markdown": r.WriteMarkdown, "json": r.WriteJSON, "junit": r.WriteJUnit, "html": r.WriteHTML,
+	} {
+		var b bytes.Buffer
+		if err := write(&b); err != nil {
+			t.Fatal(err)
+		}
+		out[what] = b.String()
+	}
+	return out
+}

@@ -34,6 +34,7 @@ func TestGoldens(t *testing.T) {
 	for name, write := range map[string]func(*bytes.Buffer) error{
 		"small.json": func(b *bytes.Buffer) error { return r.WriteJSON(b) },
 		"small.txt":  func(b *bytes.Buffer) error { return r.WriteText(b) },
+		"small.md":   func(b *bytes.Buffer) error { return r.WriteMarkdown(b) },
 		"small.xml":  func(b *bytes.Buffer) error { return r.WriteJUnit(b) },
 	} {
 		var first, second bytes.Buffer

@@ -7,17 +7,34 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 )
 
-// WriteText writes the report for people: the verdict, the rules with their reasons, the tails per bucket with
-// units, and what was not checked.
+// WriteText writes the report for people: the verdict, the rules with their reasons, the tails of all buckets side by
+// side, then every metric per bucket with units, and what was not checked.
 func (r *Report) WriteText(w io.Writer) error {
 	var b bytes.Buffer
-	r.textHead(&b)
-	r.textGate(&b)
-	for _, bucket := range r.Buckets {
+	if r.Gate != nil {
+		fmt.Fprintf(&b, "verdict: %s\n", r.headline())
+	}
+	for _, s := range r.summary() {
+		fmt.Fprintln(&b, s)
+	}
+	if r.Gate != nil {
+		fmt.Fprintf(&b, "\ngate: %s\n", r.gateText())
+		r.ruleTable().text(&b)
+	}
+	fmt.Fprintf(&b, "\n%s\n", tailsText)
+	tails, few := r.tailTable()
+	tails.text(&b)
+	textFew(&b, few)
+	if r.hasOverRuns() {
+		fmt.Fprintf(&b, "  %s\n", overText)
+	}
+	for _, bucket := range r.detailed() {
 		textBucket(&b, bucket)
+	}
+	if more := r.undetailed(); more != "" {
+		fmt.Fprintf(&b, "\n%s\n", more)
 	}
 	if r.Explain != nil {
 		textExplanation(&b, r.Explain)
@@ -37,19 +54,20 @@ func (r *Report) WriteText(w io.Writer) error {
 	return nil
 }
 
-func (r *Report) textHead(b *bytes.Buffer) {
-	if r.Gate != nil {
-		fmt.Fprintf(b, "verdict: %s\n", r.headline())
-	}
-	fmt.Fprintf(b, "run: %s\n", r.validText())
+// summary is the head of the report, a line each.
+func (r *Report) summary() []string {
+	out := []string{"run: " + r.validText()}
 	for _, reason := range r.Invalid {
-		fmt.Fprintf(b, "  %s\n", reason)
+		out = append(out, "  "+reason)
 	}
-	fmt.Fprintf(b, "requests: %s\n", r.requestsText())
-	fmt.Fprintf(b, "throughput: %s\n", r.throughputText())
+	out = append(out, "requests: "+r.requestsText(), "throughput: "+r.throughputText())
+	if r.Attainment.Known() {
+		out = append(out, fmt.Sprintf("within every latency limit: %s of the scheduled requests", share(r.Attainment)))
+	}
 	if r.Workload.N > 0 {
-		fmt.Fprintf(b, "output length: %s\n", r.workloadText())
+		out = append(out, "output length: "+r.workloadText())
 	}
+	return out
 }
 
 // headline is the verdict in a few words.
@@ -105,22 +123,24 @@ func (r *Report) workloadText() string {
 		short(r.Workload.OutputTokensRatio), short(r.Workload.OutputTokensKS), share(r.EarlyStopShare), r.Workload.N)
 }
 
-func (r *Report) textGate(b *bytes.Buffer) {
-	if r.Gate == nil {
-		return
-	}
-	fmt.Fprintf(b, "\ngate, %s:\n", r.gateText())
-	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "  rule\tbucket\tlimit\tobserved\tupper bound\tn\tn_eff\tverdict\treason")
+// ruleTable is a row per rule, with the reason under it.
+func (r *Report) ruleTable() *table {
+	t := &table{left: 4, head: []string{"verdict", "rule", "bucket", "limit", "observed", "upper bound", "n", "n_eff"}}
 	for _, v := range r.Gate.Rules {
 		verdict := v.Verdict
 		if v.Provisional {
 			verdict += " (provisional)"
 		}
-		fmt.Fprintf(t, "  %s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n", v.Rule, v.By, v.Limit, short(v.Observed), short(v.Upper),
-			v.N, short(v.NEff), verdict, v.Reason)
+		row := tableRow{cells: []string{verdict, v.Rule, v.By.String(), v.Limit, short(v.Observed), short(v.Upper), strconv.Itoa(v.N), short(v.NEff)}}
+		if v.Reason != "" {
+			row.below = append(row.below, v.Reason)
+		}
+		if v.CrossChecks != nil {
+			row.below = append(row.below, v.CrossChecks.text(v.AllowedShare))
+		}
+		t.rows = append(t.rows, row)
 	}
-	t.Flush()
+	return t
 }
 
 func (r *Report) gateText() string {
@@ -129,37 +149,6 @@ func (r *Report) gateText() string {
 		s = "point comparison without bounds"
 	}
 	return s + ", latencies from " + r.Gate.Origin + fmt.Sprintf(", %s min measured", short(r.MeasuredMinutes))
-}
-
-func textBucket(b *bytes.Buffer, bucket Bucket) {
-	fmt.Fprintf(b, "\n%s: %d scheduled, %d ok, success rate %s\n", bucket.By, bucket.Scheduled, bucket.OK, short(bucket.SuccessRate))
-	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "  metric\tn\tundefined\tmean\tp50\tp90\tp95\tp99\tp99.9\tmax\t| tail n\tp50\tp95\tp99\t")
-	few := false
-	for i, m := range bucket.Metrics {
-		if m.N == 0 && (bucket.OK > 0 || m.Tail.N == 0) {
-			continue
-		}
-		fmt.Fprintf(t, "  %s\t%d\t%d\t%s", metricLabel(i), m.N, m.Undefined, short(m.Mean))
-		for _, p := range percentiles {
-			if p.name == "p995" {
-				continue
-			}
-			mark := ""
-			if m.N > 0 && m.N < p.needs {
-				mark, few = "*", true
-			}
-			fmt.Fprintf(t, "\t%s%s", short(*p.of(&m)), mark)
-		}
-		fmt.Fprintf(t, "\t%s\t| %d\t%s\t%s\t%s\t\n", short(m.Max), m.Tail.N, short(m.Tail.P50), short(m.Tail.P95), short(m.Tail.P99))
-	}
-	t.Flush()
-	if bucket.Scheduled == 0 {
-		fmt.Fprintln(b, "  no data")
-	}
-	if few {
-		fmt.Fprintln(b, "  * insufficient: fewer values than the percentile needs")
-	}
 }
 
 // metricLabel is the name of the i-th metric with its unit.

@@ -13,6 +13,8 @@ type view struct {
 	rows    []int32
 	warm    int // rows left out
 	periods []period
+	clocks  []int   // by input, see Data.clocks
+	zeros   []int64 // by clock
 }
 
 // period is the part of a view that one clock covers: one run, in all its shards.
@@ -27,9 +29,8 @@ type period struct {
 // newView sorts the rows by clock and schedule and leaves the warm-up out: what the runs marked, and cut from
 // the zero of each input. With override, only the cut decides.
 func newView(d *Data, cut time.Duration, override bool) *view {
-	v := &view{d: d}
 	clocks, zeros := d.clocks()
-	v.rows = make([]int32, 0, d.n)
+	v := &view{d: d, clocks: clocks, zeros: zeros, rows: make([]int32, 0, d.n)}
 	sorted, lastClock, lastUs := true, 0, int64(math.MinInt64)
 	for i := range int32(d.n) {
 		c, at := clocks[d.input.at(i)], d.scheduled.at(i)

@@ -1,16 +1,11 @@
 package anonymize
 
 import (
-	"errors"
-	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
-	"github.com/goccy/go-yaml"
-	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/parser"
-
-	"tailgate/internal/fault"
+	"tailgate/internal/yamldoc"
 )
 
 // Models choose tokenizer and template by model, for a gateway that serves several.
@@ -53,146 +48,78 @@ func (r ModelRule) over(base ModelRule) ModelRule {
 //
 // Every fault of the file is reported, as fault.Usage.
 func ParseModels(path string, data []byte) (*Models, error) {
-	p := &modelParser{path: path}
-	file, err := parser.ParseBytes(data, 0)
-	if err != nil {
-		var syntax *yaml.SyntaxError
-		line := 1
-		if errors.As(err, &syntax) && syntax.Token != nil {
-			line = syntax.Token.Position.Line
-		}
-		return nil, fault.Mark(fmt.Errorf("%s:%d: not valid YAML", path, line), fault.Usage, "")
+	r, root := yamldoc.New(path, data, nil)
+	p := modelParser{Reader: r, path: path}
+	m := &Models{}
+	if root != nil {
+		m.Rules = p.rules(root)
 	}
-	if len(file.Docs) != 1 || file.Docs[0].Body == nil {
-		return nil, fault.Mark(fmt.Errorf("%s:1: want one document with models", path), fault.Usage, "")
-	}
-	m := p.file(file.Docs[0].Body)
-	if len(p.errs) > 0 {
-		return nil, fault.Mark(errors.Join(p.errs...), fault.Usage, "")
+	if err := r.Err(); err != nil {
+		return nil, err
 	}
 	return m, nil
 }
 
-// modelParser walks the syntax tree, which knows the lines, and collects faults.
+// modelParser reads the rules of one file.
 type modelParser struct {
+	*yamldoc.Reader
 	path string
-	errs []error
 }
 
-func (p *modelParser) fault(n ast.Node, format string, args ...any) {
-	p.errs = append(p.errs, fmt.Errorf("%s:%d: %s", p.path, n.GetToken().Position.Line, fmt.Sprintf(format, args...)))
-}
-
-func (p *modelParser) file(body ast.Node) *Models {
-	m := &Models{}
-	found := false
-	for _, f := range p.fields(body) {
-		list, ok := f.Value.(*ast.SequenceNode)
-		switch {
-		case f.Key.String() != "models":
-			p.fault(f, "unknown key %q, want models", f.Key.String())
-		case !ok || len(list.Values) == 0:
-			found = true
-			p.fault(f, "models must be a list with at least one entry")
-		default:
-			found = true
-			for _, v := range list.Values {
-				m.Rules = append(m.Rules, p.rule(v))
-			}
+func (p modelParser) rules(root yamldoc.Node) []ModelRule {
+	var rules []ModelRule
+	for _, f := range p.Fields(root, "a models file", "models") {
+		list, ok := yamldoc.Sequence(f.Value)
+		if !ok || len(list) == 0 {
+			p.Faultf(f.Value, "models must be a list with at least one entry")
+		}
+		for _, n := range list {
+			rules = append(rules, p.rule(n))
 		}
 	}
-	if !found && len(p.errs) == 0 {
-		p.fault(body, "models are missing")
+	if len(rules) == 0 && p.Err() == nil {
+		p.Faultf(root, "models are missing")
 	}
-	return m
+	return rules
 }
 
-// fields returns the entries of a mapping, or reports that n is none.
-func (p *modelParser) fields(n ast.Node) []*ast.MappingValueNode {
-	switch m := n.(type) {
-	case *ast.MappingNode:
-		return m.Values
-	case *ast.MappingValueNode:
-		return []*ast.MappingValueNode{m}
-	}
-	p.fault(n, "want key: value pairs")
-	return nil
-}
-
-func (p *modelParser) rule(n ast.Node) ModelRule {
+func (p modelParser) rule(n yamldoc.Node) ModelRule {
 	var r ModelRule
-	before := len(p.errs)
-	for _, f := range p.fields(n) {
-		switch key := f.Key.String(); key {
+	fields := p.Fields(n, "an entry of models", "model", "tokenizer", "template", "specials", "served_as", "adapter_after")
+	for _, f := range fields {
+		switch f.Key {
 		case "model":
-			r.Models = p.texts(f.Value)
+			r.Models = p.Names(f.Value)
 		case "tokenizer":
-			r.Tokenizer = p.tokenizer(p.text(f.Value))
+			if r.Tokenizer = p.Name(f.Value); isPath(r.Tokenizer) {
+				r.Tokenizer = p.beside(r.Tokenizer)
+			}
 		case "template":
-			r.Template = p.text(f.Value)
+			r.Template = p.Name(f.Value)
 			if file, ok := strings.CutPrefix(r.Template, jinjaPrefix); ok {
 				r.Template = jinjaPrefix + p.beside(file)
 			}
 		case "specials":
-			r.Specials = p.text(f.Value)
+			r.Specials = p.Name(f.Value)
 			if r.Specials != SpecialsOwn && r.Specials != SpecialsAll {
-				p.fault(f, "specials must be %s or %s", SpecialsOwn, SpecialsAll)
+				p.Faultf(f.Value, "specials must be %s or %s", SpecialsOwn, SpecialsAll)
 			}
 		case "served_as":
-			r.ServedAs = p.text(f.Value)
+			r.ServedAs = p.Name(f.Value)
 		case "adapter_after":
-			r.AdapterAfter = p.text(f.Value)
-		default:
-			p.fault(f, "unknown key %q", key)
+			r.AdapterAfter = p.Name(f.Value)
 		}
 	}
-	if len(r.Models) == 0 && len(p.errs) == before {
-		p.fault(n, "model is missing")
+	if yamldoc.IsMapping(n) && !slices.ContainsFunc(fields, func(f yamldoc.Field) bool { return f.Key == "model" }) {
+		p.Faultf(n, "model is missing")
 	}
 	return r
 }
 
-// tokenizer reads a tokenizer's name.
-func (p *modelParser) tokenizer(name string) string {
-	if isPath(name) {
-		return p.beside(name)
-	}
-	return name
-}
-
 // beside takes a path that is not absolute from the folder of the models file.
-func (p *modelParser) beside(path string) string {
+func (p modelParser) beside(path string) string {
 	if path == "" || filepath.IsAbs(path) {
 		return path
 	}
 	return filepath.Join(filepath.Dir(p.path), path)
-}
-
-func (p *modelParser) text(n ast.Node) string {
-	switch s := n.(type) {
-	case *ast.StringNode:
-		if s.Value != "" {
-			return s.Value
-		}
-	case *ast.IntegerNode:
-		return s.GetToken().Value
-	}
-	p.fault(n, "want a text")
-	return ""
-}
-
-// texts reads one text or a list of them.
-func (p *modelParser) texts(n ast.Node) []string {
-	list, ok := n.(*ast.SequenceNode)
-	if !ok {
-		return []string{p.text(n)}
-	}
-	if len(list.Values) == 0 {
-		p.fault(n, "the list is empty")
-	}
-	var out []string
-	for _, v := range list.Values {
-		out = append(out, p.text(v))
-	}
-	return out
 }

@@ -39,14 +39,14 @@ func TestBrokenModelFiles(t *testing.T) {
 		text string
 		want []string
 	}{
-		"no YAML":     {"models: [", []string{"m.yaml:1: not valid YAML"}},
-		"empty":       {"", []string{"m.yaml:1: want one document"}},
+		"no YAML":     {"models: [", []string{"m.yaml:1: not readable as YAML"}},
+		"empty":       {"", []string{"m.yaml:1: the file is empty"}},
 		"other key":   {"rules: []", []string{`m.yaml:1: unknown key "rules"`}},
 		"no list":     {"models: larch", []string{"m.yaml:1: models must be a list"}},
 		"empty list":  {"models: []", []string{"m.yaml:1: models must be a list"}},
-		"no document": {"[]", []string{"m.yaml:1: want key: value pairs"}},
+		"no document": {"[]", []string{"m.yaml:1: a models file must be key: value pairs"}},
 		"all at once": {"models:\n  - {tokenizer: o200k, color: red}\n  - {model: a, specials: some}\n  - {model: [], template: {}}\n  - plain\n",
-			[]string{`m.yaml:2: unknown key "color"`, "m.yaml:3: specials must be own or all", "m.yaml:4: the list is empty", "m.yaml:4: want a text", "m.yaml:5: want key: value pairs"}},
+			[]string{`m.yaml:2: unknown key "color"`, "m.yaml:2: model is missing", "m.yaml:3: specials must be own or all", "m.yaml:4: the list is empty", "m.yaml:4: must be one value", "m.yaml:5: an entry of models must be key: value pairs"}},
 		"no model": {"models:\n  - {tokenizer: o200k}\n", []string{"m.yaml:2: model is missing"}},
 	} {
 		_, err := anonymize.ParseModels("m.yaml", []byte(tc.text))

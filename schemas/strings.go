@@ -135,7 +135,7 @@ func StringColumns(table string) map[string]StringRule {
 			"labels.value": operator,
 		}
 	case TableBuckets:
-		return map[string]StringRule{"run_id": run, "by": operator, "metric": {Pattern: `[a-z0-9_]{1,64}`}}
+		return map[string]StringRule{"run_id": run, "by": operator, "metric": {Pattern: `[a-z0-9_]{1,64}`}, "hdr_v2": {Pattern: `[A-Za-z0-9+/=]*`}}
 	case TableVerdicts:
 		return map[string]StringRule{
 			"run_id": run, "rule": {Pattern: `[a-z0-9_]{1,64}`}, "by": operator, "limit": operator, "verdict": {Enum: verdicts()},

@@ -107,11 +107,15 @@ func (r *Reader) fault(line int, err error) { r.faults = append(r.faults, lineFa
 
 // Faultf reports a fault at a node.
 func (r *Reader) Faultf(at Node, format string, args ...any) {
-	line := 1
-	if at != nil && at.GetToken() != nil && at.GetToken().Position != nil {
-		line = at.GetToken().Position.Line
+	r.fault(Line(at), fmt.Errorf(format, args...))
+}
+
+// Line is the line of a node, from 1.
+func Line(n Node) int {
+	if n == nil || n.GetToken() == nil || n.GetToken().Position == nil {
+		return 1
 	}
-	r.fault(line, fmt.Errorf(format, args...))
+	return n.GetToken().Position.Line
 }
 
 // Fields lists the pairs of a mapping whose keys are among known; another key, one that stands twice and a value
@@ -159,6 +163,21 @@ func (r *Reader) List(n Node) []Node {
 	return []Node{n}
 }
 
+// Sequence lists the values of a sequence, and tells whether n is one.
+func Sequence(n Node) ([]Node, bool) {
+	list, ok := n.(*ast.SequenceNode)
+	if !ok {
+		return nil, false
+	}
+	return list.Values, true
+}
+
+// IsNull tells whether n is null.
+func IsNull(n Node) bool {
+	_, ok := n.(*ast.NullNode)
+	return ok
+}
+
 // IsMapping tells whether n holds key: value pairs.
 func IsMapping(n Node) bool {
 	switch n.(type) {
@@ -197,6 +216,28 @@ func (r *Reader) Text(n Node) (string, bool) {
 		return ref
 	})
 	return strings.TrimSpace(text), ok
+}
+
+// Name is Text that must not be empty.
+func (r *Reader) Name(n Node) string {
+	text, ok := r.Text(n)
+	if ok && text == "" {
+		r.Faultf(n, "must not be empty")
+	}
+	return text
+}
+
+// Names reads one Name or a list of at least one.
+func (r *Reader) Names(n Node) []string {
+	list := r.List(n)
+	if len(list) == 0 {
+		r.Faultf(n, "the list is empty")
+	}
+	var out []string
+	for _, v := range list {
+		out = append(out, r.Name(v))
+	}
+	return out
 }
 
 // Word is Text that must be one of some words.

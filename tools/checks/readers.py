@@ -15,13 +15,13 @@ import pyarrow.parquet as pq
 
 NOON = datetime.datetime(2026, 11, 28, 12, 0, 0, 123456, tzinfo=datetime.timezone.utc)
 DUCK = {"int64": "BIGINT", "int32": "INTEGER", "float64": "DOUBLE", "bool": "BOOLEAN", "string": "VARCHAR",
-        "timestamp": "TIMESTAMP WITH TIME ZONE", "map": "MAP(VARCHAR, VARCHAR)"}
+        "timestamp": "TIMESTAMP WITH TIME ZONE", "map": "MAP(VARCHAR, VARCHAR)", "bin": "STRUCT(upper_us BIGINT, n BIGINT)"}
 ARROW = {"int64": "int64", "int32": "int32", "float64": "double", "bool": "bool", "string": "string",
-         "timestamp": "timestamp[us, tz=UTC]"}
+         "timestamp": "timestamp[us, tz=UTC]", "bin": "struct<upper_us: int64 not null, n: int64 not null>"}
 POLARS = {"int64": pl.Int64, "int32": pl.Int32, "float64": pl.Float64, "bool": pl.Boolean, "string": pl.String,
-          "timestamp": pl.Datetime("us", "UTC")}
-ZERO = {"int64": 0, "int32": 0, "float64": 0.0, "bool": False, "string": ""}
-VALUE = {"int64": 7, "int32": 7, "float64": 1.5, "bool": True, "string": "é7", "timestamp": NOON}
+          "timestamp": pl.Datetime("us", "UTC"), "bin": pl.Struct({"upper_us": pl.Int64, "n": pl.Int64})}
+ZERO = {"int64": 0, "int32": 0, "float64": 0.0, "bool": False, "string": "", "bin": {"upper_us": 0, "n": 0}}
+VALUE = {"int64": 7, "int32": 7, "float64": 1.5, "bool": True, "string": "é7", "timestamp": NOON, "bin": {"upper_us": 7, "n": 7}}
 checks = faults = 0
 
 

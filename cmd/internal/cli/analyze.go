@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,12 +21,13 @@ import (
 
 // analyzeFlags are the flags of `tailgate analyze`.
 type analyzeFlags struct {
-	gate, html, junit string
-	tables, truth     string
-	by                []string
-	warmup            time.Duration
-	asJSON            bool
-	explain           explainFlags
+	gate, html, junit, markdown string
+	tables, truth               string
+	by                          []string
+	k                           int
+	warmup                      time.Duration
+	asJSON, trend               bool
+	explain                     explainFlags
 }
 
 func (a *app) analyzeCommand() *cobra.Command {
@@ -33,45 +35,57 @@ func (a *app) analyzeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "analyze RUN_DIR… | results.jsonl",
 		Short: "Judge a run: tails per bucket, gate verdict, report",
-		Long: `Reads run folders, or anyone's results as JSONL or Parquet, and prints the tails per bucket. With --gate it
-judges them. Several inputs are merged row by row. With --explain it also says why requests break the limits: what they
-have in common that the others lack, with shares and intervals (docs/explain.md).
+		Long: `Reads run folders, or anyone's results as JSONL or Parquet, and prints the tails per bucket with their intervals. With
+--gate it judges them. Several inputs are merged row by row; five or more runs also get intervals over runs.
+With --explain it also says why requests break the limits: what they have in common that the others lack, with shares and
+intervals (docs/explain.md).
 
-Exit codes: 0 done, gate passed; 1 unreadable; 2 wrong usage or a faulty gate file; 3 gate failed; 4 run invalid;
-5 inconclusive; 6 broken rows.`,
+--trend shows instead how the tails moved from day to day, and those of all days together, from histograms merged over
+runs. It reads run folders, and what an earlier --parquet stored of runs whose rows are gone; it gives no verdict.
+
+Exit codes: 0 done, gate passed; 1 unreadable; 2 wrong usage or a faulty gate file; 3 gate failed; 4 run invalid, also
+without a gate; 5 inconclusive; 6 broken rows.`,
+		Example: `  tailgate analyze run --gate gate.yaml --by input_length=0,1024,8192 --by 'tenant*class'
+  tailgate analyze run --by time=5m                      slices of the run
+  tailgate analyze shard-0 shard-1 shard-2 --json        shards of one run, as one JSON object
+  tailgate analyze run --gate gate.yaml --junit gate.xml --markdown - --parquet tables/2026-11-30
+  tailgate analyze --trend tables/*                      the days side by side`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			warmup := &f.warmup
 			if !cmd.Flags().Changed("warmup") {
 				warmup = nil
 			}
+			if f.trend {
+				return a.trend(cmd.Context(), args, &f, warmup)
+			}
 			return a.analyze(cmd.Context(), args, &f, warmup)
 		},
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&f.gate, "gate", "", "gate file (YAML); ${VARS} are taken from the environment")
-	fl.StringArrayVar(&f.by, "by", nil, "buckets: input_length=0,1024,8192, tenant, class, model, target, tenant*class (repeatable)")
+	fl.StringArrayVar(&f.by, "by", nil, "buckets: input_length=0,1024,8192, tenant, class, model, target, time=5m, tenant*class (repeatable)")
 	fl.DurationVar(&f.warmup, "warmup", 0, "leave out what was scheduled before this (default: the run's own)")
-	fl.StringVar(&f.html, "html", "", "also write the report as one HTML file")
-	fl.StringVar(&f.junit, "junit", "", "also write the gate's rules as JUnit XML")
-	fl.StringVar(&f.tables, "tables", "", "also write runs, buckets and verdicts as Parquet files into this folder")
+	fl.IntVar(&f.k, "k", analyze.DefaultK, "tenants with fewer requests are merged into other; 1 keeps all")
+	fl.StringVar(&f.html, "html", "", "also write the report as one HTML file, - for stdout")
+	fl.StringVar(&f.junit, "junit", "", "also write the gate's rules as JUnit XML, - for stdout")
+	fl.StringVar(&f.markdown, "markdown", "", "also write the report as Markdown, - for stdout")
+	fl.StringVar(&f.tables, "parquet", "", "also write runs, buckets and verdicts as Parquet files into this folder")
 	fl.StringVar(&f.truth, "truth", "", "compare with what the simulated engine saw (the file of tailgate sim --truth)")
 	fl.BoolVar(&f.asJSON, "json", false, "print one JSON object")
+	fl.BoolVar(&f.trend, "trend", false, "show the tails day by day from merged histograms")
 	f.explain.add(cmd)
 	return cmd
 }
 
 func (a *app) analyze(ctx context.Context, inputs []string, f *analyzeFlags, warmup *time.Duration) error {
-	o := analyze.Options{Warmup: warmup}
-	errs := []error{}
-	for _, s := range f.by {
-		by, err := analyze.ParseBy(s)
-		o.By, errs = append(o.By, by), append(errs, err)
-	}
-	var err error
-	o.Gate, err = a.loadGate(f.gate)
+	o := analyze.Options{Warmup: warmup, Histograms: f.tables != ""}
+	var gateErr error
+	by, byErr := parseBys(f.by)
+	o.By = by
+	o.Gate, gateErr = a.loadGate(f.gate)
 	explain, explainErr := f.explain.options(o.Gate)
-	if err := allFaults(append(errs, err, explainErr)...); err != nil {
+	if err := allFaults(byErr, gateErr, explainErr, checkK(f.k), oneStdout(f)); err != nil {
 		return err
 	}
 	defer spareMemory(15)()
@@ -79,7 +93,7 @@ func (a *app) analyze(ctx context.Context, inputs []string, f *analyzeFlags, war
 	if f.explain.on {
 		load = analyze.LoadExplained
 	}
-	data, err := load(ctx, inputs)
+	data, err := loadResultsBy(ctx, load, inputs, f.k)
 	if err != nil {
 		return err
 	}
@@ -97,18 +111,74 @@ func (a *app) analyze(ctx context.Context, inputs []string, f *analyzeFlags, war
 			return err
 		}
 	}
-	if err := errors.Join(writeRendered(f.html, report.WriteHTML), writeRendered(f.junit, report.WriteJUnit)); err != nil {
-		return err
-	}
 	if err := writeTables(report, f.tables); err != nil {
 		return err
 	}
+	a.code = verdictCode(report)
 	render := report.WriteText
 	if f.asJSON {
 		render = report.WriteJSON
 	}
-	a.code = verdictCode(report.Verdict())
+	for _, out := range []struct {
+		path   string
+		render func(io.Writer) error
+	}{{f.html, report.WriteHTML}, {f.junit, report.WriteJUnit}, {f.markdown, report.WriteMarkdown}} {
+		if out.path == "-" {
+			render = out.render
+		} else if err := writeRendered(out.path, out.render); err != nil {
+			return err
+		}
+	}
 	return render(a.stdout)
+}
+
+// oneStdout reports more than one rendering for stdout.
+func oneStdout(f *analyzeFlags) error {
+	var on []string
+	if f.asJSON {
+		on = append(on, "--json")
+	}
+	for _, out := range []struct{ flag, path string }{{"--html", f.html}, {"--junit", f.junit}, {"--markdown", f.markdown}} {
+		if out.path == "-" {
+			on = append(on, out.flag+" -")
+		}
+	}
+	if len(on) > 1 {
+		return fmt.Errorf("only one of %s can go to stdout", strings.Join(on, ", "))
+	}
+	return nil
+}
+
+// parseBys reads every --by.
+func parseBys(texts []string) ([]analyze.By, error) {
+	var out []analyze.By
+	var errs []error
+	for _, s := range texts {
+		by, err := analyze.ParseBy(s)
+		out, errs = append(out, by), append(errs, err)
+	}
+	return out, allFaults(errs...)
+}
+
+func checkK(k int) error {
+	if k < 1 {
+		return fmt.Errorf("--k must be at least 1, not %d", k)
+	}
+	return nil
+}
+
+// loadResults loads results for reports: tenants with fewer than k requests are merged.
+func loadResults(ctx context.Context, inputs []string, k int) (*analyze.Data, error) {
+	return loadResultsBy(ctx, analyze.Load, inputs, k)
+}
+
+func loadResultsBy(ctx context.Context, load func(context.Context, []string) (*analyze.Data, error), inputs []string, k int) (*analyze.Data, error) {
+	data, err := load(ctx, inputs)
+	if err != nil {
+		return nil, err
+	}
+	data.MergeTenants(k)
+	return data, nil
 }
 
 func (a *app) loadGate(path string) (*analyze.Gate, error) {
@@ -162,15 +232,19 @@ func writeTable[T any](dir, name string, rows []T) error {
 	return parquetio.WriteFile(filepath.Join(dir, name+".parquet"), footer.Map(), rows)
 }
 
-func verdictCode(verdict string) int {
-	switch verdict {
+// verdictCode is the exit code of a report. A run that is invalid has no valid figures either, so it ends with 4
+// without a gate too.
+func verdictCode(r *analyze.Report) int {
+	switch r.Verdict() {
 	case schemas.VerdictFail:
 		return exitGateFailed
 	case schemas.VerdictInvalid:
 		return exitInvalid
 	case schemas.VerdictInconclusive:
 		return exitInconclusive
-	default:
-		return exitOK
 	}
+	if len(r.Invalid) > 0 {
+		return exitInvalid
+	}
+	return exitOK
 }

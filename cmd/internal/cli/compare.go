@@ -17,6 +17,7 @@ type compareFlags struct {
 	gate, again, markdown string
 	maxWorse              string
 	by                    []string
+	k                     int
 	seed                  uint64
 	asJSON                bool
 }
@@ -38,38 +39,36 @@ surely rose by more; 4 a run is invalid or did other work; 6 broken rows.`,
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&f.gate, "gate", "", "gate file (YAML): its origin and warm-up are used, and its latency limits compared")
-	fl.StringArrayVar(&f.by, "by", nil, "buckets: input_length=0,1024,8192, tenant, class, model, target, tenant*class (repeatable)")
+	fl.StringArrayVar(&f.by, "by", nil, "buckets: input_length=0,1024,8192, tenant, class, model, target, time=5m, tenant*class (repeatable)")
+	fl.IntVar(&f.k, "k", analyze.DefaultK, "tenants with fewer requests are merged into other; 1 keeps all")
 	fl.StringVar(&f.again, "again", "", "a second run of BASE, for the floor of noise")
 	fl.StringVar(&f.maxWorse, "max-worse", "", "exit 3 when a percentile surely rose by more, such as 5%")
 	fl.Uint64Var(&f.seed, "seed", 1, "seed of the bootstrap")
-	fl.StringVar(&f.markdown, "markdown", "", "also write the comparison as Markdown")
+	fl.StringVar(&f.markdown, "markdown", "", "also write the comparison as Markdown, - for stdout")
 	fl.BoolVar(&f.asJSON, "json", false, "print one JSON object")
 	return cmd
 }
 
 func (a *app) compare(ctx context.Context, inputs []string, f *compareFlags) error {
 	o := analyze.CompareOptions{Seed: f.seed}
-	errs := []error{}
-	for _, s := range f.by {
-		by, err := analyze.ParseBy(s)
-		o.By, errs = append(o.By, by), append(errs, err)
-	}
+	by, byErr := parseBys(f.by)
+	o.By = by
 	var err error
 	o.Gate, err = a.loadGate(f.gate)
 	worse, worseErr := parsePercent("max-worse", f.maxWorse)
-	if err := allFaults(append(errs, err, worseErr)...); err != nil {
+	if err := allFaults(byErr, err, worseErr, checkK(f.k)); err != nil {
 		return err
 	}
 	var arms []analyze.Arm
 	for _, in := range inputs {
-		data, err := analyze.Load(ctx, strings.Split(in, ","))
+		data, err := loadResults(ctx, strings.Split(in, ","), f.k)
 		if err != nil {
 			return err
 		}
 		arms = append(arms, analyze.Arm{Name: armName(in), Data: data})
 	}
 	if f.again != "" {
-		if o.Again, err = analyze.Load(ctx, strings.Split(f.again, ",")); err != nil {
+		if o.Again, err = loadResults(ctx, strings.Split(f.again, ","), f.k); err != nil {
 			return err
 		}
 	}
@@ -77,8 +76,10 @@ func (a *app) compare(ctx context.Context, inputs []string, f *compareFlags) err
 	if err != nil {
 		return err
 	}
-	if err := writeRendered(f.markdown, c.WriteMarkdown); err != nil {
-		return err
+	if f.markdown != "-" {
+		if err := writeRendered(f.markdown, c.WriteMarkdown); err != nil {
+			return err
+		}
 	}
 	switch {
 	case !c.Valid:
@@ -86,8 +87,11 @@ func (a *app) compare(ctx context.Context, inputs []string, f *compareFlags) err
 	case f.maxWorse != "" && c.Worst() > worse:
 		a.code = exitGateFailed
 	}
-	if f.asJSON {
+	switch {
+	case f.asJSON:
 		return c.WriteJSON(a.stdout)
+	case f.markdown == "-":
+		return c.WriteMarkdown(a.stdout)
 	}
 	return c.WriteText(a.stdout)
 }

@@ -178,7 +178,7 @@ func (d *demo) inVirtualTime() error {
 // judge analyses a run against the gate and remembers the verdict.
 func (d *demo) judge(run string) error {
 	args := []string{"analyze", d.path(run), "--gate", d.path("gate.yaml"), "--by", "input_length=0,1024,8192", "--by", "class",
-		"--html", d.path(run + ".html"), "--tables", d.path(run + "-tables")}
+		"--html", d.path(run + ".html"), "--parquet", d.path(run + "-tables")}
 	d.show(args)
 	code := d.child(args)
 	verdict, ok := map[int]string{exitOK: "PASS", exitGateFailed: "FAIL", exitInvalid: "INVALID", exitInconclusive: "INCONCLUSIVE"}[code]

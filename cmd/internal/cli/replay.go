@@ -288,7 +288,7 @@ func (a *app) record(ctx context.Context, f *replayFlags, p *planned, o replay.O
 
 // reportRun prints the run's tails, and says whether the run itself was valid.
 func (a *app) reportRun(f *replayFlags) error {
-	data, err := analyze.Load(context.Background(), []string{f.out})
+	data, err := loadResults(context.Background(), []string{f.out}, analyze.DefaultK)
 	if err != nil {
 		return err
 	}
@@ -296,10 +296,7 @@ func (a *app) reportRun(f *replayFlags) error {
 	if err != nil {
 		return err
 	}
-	a.code = verdictCode(report.Verdict())
-	if report.Valid != nil && !*report.Valid {
-		a.code = exitInvalid
-	}
+	a.code = verdictCode(report)
 	if f.asJSON {
 		return report.WriteJSON(a.stdout)
 	}
