@@ -73,10 +73,14 @@ func Analyze(ctx context.Context, d *Data, o Options) (*Report, error) {
 		good = v.good(o.Gate)
 	}
 	r.Throughput = v.throughput(good)
-	if o.Gate != nil {
-		return r, r.judge(ctx, o.Gate)
+	r.Warmup, r.Recoveries = v.warmup(), v.recoveries()
+	if o.Gate == nil {
+		return r, nil
 	}
-	return r, nil
+	if err := r.judge(ctx, o.Gate); err != nil {
+		return nil, err
+	}
+	return r, r.settleWarmup(ctx, o.Gate, o.Warmup != nil)
 }
 
 func (o Options) view(d *Data) *view {
@@ -162,10 +166,8 @@ func (r *Report) judge(ctx context.Context, g *Gate) error {
 		}
 		r.Gate.Rules = append(r.Gate.Rules, rr)
 		r.Gate.Provisional = r.Gate.Provisional || rr.Provisional
-		if severity[rr.Verdict] > severity[r.Gate.Verdict] {
-			r.Gate.Verdict = rr.Verdict
-		}
 	}
+	r.Gate.Verdict = worstOf(r.Gate.Rules)
 	return nil
 }
 

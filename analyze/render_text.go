@@ -47,6 +47,12 @@ func (r *Report) textHead(b *bytes.Buffer) {
 	if r.Workload.N > 0 {
 		fmt.Fprintf(b, "output length: %s\n", r.workloadText())
 	}
+	if r.Warmup != nil && r.Warmup.ColdStart {
+		fmt.Fprintf(b, "start: %s\n", r.Warmup.text())
+	}
+	for _, recovery := range r.Recoveries {
+		fmt.Fprintln(b, recovery.text())
+	}
 }
 
 // headline is the verdict in a few words.

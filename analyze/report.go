@@ -82,6 +82,10 @@ type Report struct {
 	EarlyStopShare    Figure     `json:"early_stop_share"`
 	Workload          Workload   `json:"workload"`
 	Throughput        Throughput `json:"throughput"`
+	// Warmup is the check of the run's start; absent where the run is too short for it.
+	Warmup *Warmup `json:"warmup,omitempty"`
+	// Recoveries are those of declared bursts.
+	Recoveries []Recovery `json:"recoveries,omitempty"`
 
 	Buckets []Bucket    `json:"buckets"` // the whole run first
 	Gate    *GateReport `json:"gate"`
