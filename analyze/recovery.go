@@ -46,7 +46,7 @@ func (v *view) recoveries() []Recovery {
 
 func (v *view) recoveriesOf(p period, bursts []schemas.BurstSpan) []Recovery {
 	cells := int((p.end - p.start) / recoveryStepUs)
-	inflight := minutesOf(cellMeans(v.inflight(p), p.start, recoveryStepUs, cells))
+	inflight := minutesOf(v.occupied(p, p.start, recoveryStepUs, cells).means())
 	ttft := v.ttftByMinute(p, cells)
 	calm := int((bursts[0].FromUs-p.start)/recoveryStepUs) - recoverySteps + 1 // minutes that end before the first burst
 	out := make([]Recovery, len(bursts))

@@ -54,10 +54,12 @@ func (w Warmup) colder(o Warmup) bool {
 func (v *view) warmupOf(p period) *Warmup {
 	zero := v.zero(p)
 	cell := max(mserCellUs, (p.until-zero)/maxGrid)
-	inflight := cellMeans(v.inflight(p), zero, cell, int((p.until-zero)/cell))
-	if len(inflight) < fewestCells {
+	n := int((p.until - zero) / cell)
+	if n < fewestCells {
 		return nil
 	}
+	o := v.occupied(p, zero, cell, n)
+	inflight := o.means()
 	d := mser(inflight)
 	w := &Warmup{CutS: Figure(float64(p.start-zero) / 1e6), MSERS: Figure(float64(d) * float64(cell) / 1e6),
 		InflightRatio: unknown, LoadRatio: unknown}
@@ -65,34 +67,25 @@ func (v *view) warmupOf(p period) *Warmup {
 		return w
 	}
 	at := zero + int64(d)*cell
-	before, after := v.offered(p, zero, at), v.offered(p, at, p.until)
-	w.InflightRatio = Figure(mean(inflight[:d]) / max(mean(inflight[d:]), 1e-9))
-	if before > 0 && after > 0 {
-		w.LoadRatio = Figure(float64(before) / float64(at-zero) / (float64(after) / float64(p.until-at)))
-	}
+	w.InflightRatio, w.LoadRatio = ratio(inflight, d), ratio(o.arrivals[:n], d)
 	// More in flight because more was offered is no cold start.
-	ratio := float64(w.InflightRatio) / max(1, float64(w.LoadRatio))
-	w.ColdStart = at > p.start && ratio > coldRatio
+	w.ColdStart = at > p.start && float64(w.InflightRatio) > coldRatio*max(1, float64(w.LoadRatio))
 	w.AtHalf = w.ColdStart && d >= len(inflight)/2
 	return w
+}
+
+// ratio is the mean of the first d values over that of the others, unknown where those are 0.
+func ratio(y []float64, d int) Figure {
+	if rest := mean(y[d:]); rest > 0 {
+		return Figure(mean(y[:d]) / rest)
+	}
+	return unknown
 }
 
 // zero is when the load of the period began: the schedule's zero where a manifest tells it, else the first row.
 func (v *view) zero(p period) int64 {
 	clocks, zeros := v.d.clocks()
 	return min(zeros[clocks[v.d.input.at(v.rows[p.from])]], p.start)
-}
-
-// offered counts the requests scheduled in [from, to), warm-up rows included.
-func (v *view) offered(p period, from, to int64) int {
-	d, n := v.d, 0
-	clock := d.Inputs[d.input.at(v.rows[p.from])].clock
-	for i := range int32(d.n) {
-		if at := d.scheduled.at(i); at >= from && at < to && d.Inputs[d.input.at(i)].clock == clock {
-			n++
-		}
-	}
-	return n
 }
 
 // mser returns how many leading values to leave out, at most half of them: the d that makes the variance of the mean of
@@ -115,29 +108,62 @@ func mser(y []float64) int {
 	return best
 }
 
-// cellMeans is the mean number of open intervals in each of n cells from a time on.
-func cellMeans(open []interval, from, cell int64, n int) []float64 {
-	// Each interval adds to the cells of its two ends in part and to those between as a whole, which the running
-	// sum of change adds.
-	part, change := make([]float64, n+1), make([]float64, n+1)
-	edge := func(at int64, sign float64) {
-		at = min(max(at, from), from+int64(n)*cell)
-		if k := (at - from) / cell; k < int64(n) {
-			inside := float64(cell-(at-from)%cell) / float64(cell)
-			part[k] += sign * inside
-			change[k+1] += sign
-		}
-	}
-	for _, x := range open {
-		edge(x.from, 1)
-		edge(x.to, -1)
-	}
-	out, level := make([]float64, n), 0.0
+// occupancy collects the mean number of requests inside in cells of equal length, and the requests scheduled in them.
+type occupancy struct {
+	from, cell int64
+	// An interval adds to the cells of its two ends in part, and to those between as a whole, which the running sum
+	// of change adds.
+	part, change []float64
+	arrivals     []float64
+}
+
+func newOccupancy(from, cell int64, n int) *occupancy {
+	return &occupancy{from: from, cell: cell, part: make([]float64, n+1), change: make([]float64, n+2), arrivals: make([]float64, n+1)}
+}
+
+// at returns the cell of a time and how much of it is left; times outside fall to the first or behind the last cell.
+func (o *occupancy) at(t int64) (k int64, left float64) {
+	t = min(max(t, o.from), o.from+int64(len(o.part)-1)*o.cell) - o.from
+	return t / o.cell, float64(o.cell-t%o.cell) / float64(o.cell)
+}
+
+func (o *occupancy) add(x interval) {
+	k, left := o.at(x.from)
+	o.part[k] += left
+	o.change[k+1]++
+	k, left = o.at(x.to)
+	o.part[k] -= left
+	o.change[k+1]--
+}
+
+func (o *occupancy) means() []float64 {
+	out, level := make([]float64, len(o.part)-1), 0.0
 	for k := range out {
-		level += change[k]
-		out[k] = level + part[k]
+		level += o.change[k]
+		out[k] = level + o.part[k]
 	}
 	return out
+}
+
+// occupied collects every row that shares the period's clock, warm-up rows included.
+func (v *view) occupied(p period, from, cell int64, n int) *occupancy {
+	d, o := v.d, newOccupancy(from, cell, n)
+	clock := d.Inputs[d.input.at(v.rows[p.from])].clock
+	for i := range int32(d.n) {
+		if d.Inputs[d.input.at(i)].clock != clock {
+			continue
+		}
+		k, _ := o.at(d.scheduled.at(i))
+		o.arrivals[k]++
+		if sent := d.sent.at(i); sent != noTime {
+			to := d.done(i)
+			if to == noTime {
+				to = math.MaxInt64
+			}
+			o.add(interval{sent, to})
+		}
+	}
+	return o
 }
 
 // text says what a cold start was seen by.

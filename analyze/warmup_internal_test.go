@@ -43,7 +43,7 @@ func TestMSERIsItsDefinition(t *testing.T) {
 	}
 }
 
-func TestCellMeansAreThoseOfTheTimeInside(t *testing.T) {
+func TestOccupancyIsTheTimeInside(t *testing.T) {
 	r := rng.New(2, "cells")
 	const from, cell, n = 1000, 70, 40
 	var open []interval
@@ -52,7 +52,11 @@ func TestCellMeansAreThoseOfTheTimeInside(t *testing.T) {
 		open = append(open, interval{a, a + int64(r.IntN(900))})
 	}
 	open = append(open, interval{2000, math.MaxInt64}, interval{0, from})
-	got := cellMeans(open, from, cell, n)
+	o := newOccupancy(from, cell, n)
+	for _, x := range open {
+		o.add(x)
+	}
+	got := o.means()
 	for k := range n {
 		want := 0.0
 		for at := int64(from + k*cell); at < int64(from+(k+1)*cell); at++ {
