@@ -148,7 +148,7 @@ func (d *Data) appendPlanned(r *schemas.TraceRow) {
 	}
 }
 
-// setRow makes r the only row. The codes of labels stay.
+// setRow makes r the only row. The codes of labels stay; sessions, which may be many, are left out.
 func (d *Data) setRow(r *schemas.Result) {
 	for _, c := range d.times() {
 		c.empty()
@@ -165,7 +165,9 @@ func (d *Data) setRow(r *schemas.Result) {
 		c.empty()
 	}
 	d.gaps = d.gaps[:0]
-	d.appendResult(r, 1)
+	one := *r
+	one.Session = nil
+	d.appendResult(&one)
 	d.n, d.gapEnds = 1, append(d.gapEnds[:0], int64(len(r.ITLUs)))
 }
 

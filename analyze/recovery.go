@@ -1,6 +1,7 @@
 package analyze
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -26,8 +27,8 @@ type Recovery struct {
 // Minutes are looked at every 5 s.
 const (
 	recoveryStepUs   = 5_000_000
-	recoverySteps    = 12 // of a minute
-	recoveryBaseline = 3 * 60_000_000
+	recoverySteps    = 12                  // of a minute
+	recoveryBaseline = 2*recoverySteps + 1 // minutes at every step, of a baseline of 3 min
 	recoveryShare    = .9
 )
 
@@ -36,7 +37,7 @@ func (v *view) recoveries() []Recovery {
 	var out []Recovery
 	for _, p := range v.periods {
 		bursts := slices.Clone(v.burstsOf(p))
-		slices.SortFunc(bursts, func(a, b schemas.BurstSpan) int { return int(a.FromUs - b.FromUs) })
+		slices.SortFunc(bursts, func(a, b schemas.BurstSpan) int { return cmp.Compare(a.FromUs, b.FromUs) })
 		if len(bursts) > 0 {
 			out = append(out, v.recoveriesOf(p, bursts)...)
 		}
@@ -56,15 +57,13 @@ func (v *view) recoveriesOf(p period, bursts []schemas.BurstSpan) []Recovery {
 		if i+1 < len(bursts) {
 			until = min(until, bursts[i+1].FromUs)
 		}
+		r.InflightS = back(inflight, calm, p.start, b.ToUs, until)
+		r.TTFTS = back(ttft, calm, p.start, b.ToUs, until)
 		switch {
-		case bursts[0].FromUs-p.start < recoveryBaseline:
+		case calm < recoveryBaseline:
 			r.Reason = "the baseline before the first burst is under 3 min"
-		default:
-			r.InflightS = back(inflight, calm, p.start, b.ToUs, until)
-			r.TTFTS = back(ttft, calm, p.start, b.ToUs, until)
-			if !r.InflightS.Known() || !r.TTFTS.Known() {
-				r.Reason = fmt.Sprintf("not back within the %.3g min that follow", float64(until-b.ToUs)/6e7)
-			}
+		case !r.InflightS.Known() || !r.TTFTS.Known():
+			r.Reason = fmt.Sprintf("not back within the %.3g min that follow", float64(until-b.ToUs)/6e7)
 		}
 		out[i] = r
 	}
@@ -74,12 +73,14 @@ func (v *view) recoveriesOf(p period, bursts []schemas.BurstSpan) []Recovery {
 // back finds the first minute after the burst that is inside the band, in s after its end. levels hold one value for
 // the minute that begins at each step.
 func back(levels []float64, calm int, start, burstEnd, until int64) Figure {
-	if calm < 1 || calm > len(levels) {
+	if calm < recoveryBaseline || calm > len(levels) {
 		return unknown
 	}
-	base := slices.Clone(levels[:calm])
-	slices.Sort(base)
+	base := slices.Sorted(slices.Values(levels[:calm]))
 	band := base[stats.Rank(calm, recoveryShare)-1]
+	if math.IsInf(band, 1) {
+		return unknown
+	}
 	for k := max(0, int((burstEnd-start+recoveryStepUs-1)/recoveryStepUs)); k < len(levels); k++ {
 		at := start + int64(k)*recoveryStepUs
 		if at+recoverySteps*recoveryStepUs > until {

@@ -11,40 +11,40 @@ import (
 func FromResults(rows iter.Seq[*schemas.Result], m *schemas.Manifest) *Data {
 	d := newData()
 	for r := range rows {
-		d.appendResult(r, 0)
+		d.appendResult(r)
 	}
 	d.endInput(Input{Path: m.RunID, Manifest: m, Folder: true}, m.RunID)
 	d.finish()
 	return d
 }
 
-// appendResult appends r to every column; room is how many rows will come in all.
-func (d *Data) appendResult(r *schemas.Result, room int) {
-	d.row.append(r.Row, room)
-	d.scheduled.append(r.ScheduledUs, room)
-	d.sent.append(orNoTime(r.SentUs), room)
-	d.first.append(orNoTime(r.FirstTokenUs), room)
-	d.firstOutput.append(orNoTime(r.FirstOutputUs), room)
-	d.last.append(orNoTime(r.LastTokenUs), room)
-	d.closed.append(orNoTime(r.ClosedUs), room)
-	d.queue.append(orNoTime(r.ServerQueueUs), room)
-	d.inputLength.append(r.InputLength, room)
-	d.outputLength.append(orNoCount(r.OutputLength), room)
-	d.inputTokens.append(orNoCount(r.InputTokens), room)
-	d.outputTokens.append(orNoCount(r.OutputTokens), room)
-	d.firstTokens.append(orNoCount(r.FirstEventTokens), room)
-	d.events.append(r.Events, room)
-	d.streamed.append(r.Streamed, room)
-	d.tokenGaps.append(r.ITLIsToken, room)
-	d.warm.append(r.Phase == schemas.PhaseWarmup, room)
-	d.drain.append(r.Phase == schemas.PhaseDrain, room)
-	d.status.append(d.status.dict.Code([]byte(r.Status)), room)
-	d.target.append(d.target.code(&r.Target), room)
-	d.tenant.append(d.tenant.code(r.Tenant), room)
-	d.class.append(d.class.code(r.Class), room)
-	d.model.append(d.model.code(r.Model), room)
-	d.session.append(d.session.code(r.Session), room)
-	d.gapCount.append(int32(len(r.ITLUs)), room)
+// appendResult appends r to every column.
+func (d *Data) appendResult(r *schemas.Result) {
+	d.row.append(r.Row, 0)
+	d.scheduled.append(r.ScheduledUs, 0)
+	d.sent.append(orNoTime(r.SentUs), 0)
+	d.first.append(orNoTime(r.FirstTokenUs), 0)
+	d.firstOutput.append(orNoTime(r.FirstOutputUs), 0)
+	d.last.append(orNoTime(r.LastTokenUs), 0)
+	d.closed.append(orNoTime(r.ClosedUs), 0)
+	d.queue.append(orNoTime(r.ServerQueueUs), 0)
+	d.inputLength.append(r.InputLength, 0)
+	d.outputLength.append(orNoCount(r.OutputLength), 0)
+	d.inputTokens.append(orNoCount(r.InputTokens), 0)
+	d.outputTokens.append(orNoCount(r.OutputTokens), 0)
+	d.firstTokens.append(orNoCount(r.FirstEventTokens), 0)
+	d.events.append(r.Events, 0)
+	d.streamed.append(r.Streamed, 0)
+	d.tokenGaps.append(r.ITLIsToken, 0)
+	d.warm.append(r.Phase == schemas.PhaseWarmup, 0)
+	d.drain.append(r.Phase == schemas.PhaseDrain, 0)
+	d.status.append(d.status.dict.Code([]byte(r.Status)), 0)
+	d.target.append(d.target.code(&r.Target), 0)
+	d.tenant.append(d.tenant.code(r.Tenant), 0)
+	d.class.append(d.class.code(r.Class), 0)
+	d.model.append(d.model.code(r.Model), 0)
+	d.session.append(d.session.code(r.Session), 0)
+	d.gapCount.append(int32(len(r.ITLUs)), 0)
 	d.gaps = append(d.gaps, r.ITLUs...)
 }
 

@@ -16,17 +16,14 @@ var gateMinutes = []float64{5, 10, 20, 30, 60}
 type percentileRule struct {
 	name   string
 	q0     float64
-	shares []float64
-	final  float64 // minutes from which its verdicts are final
+	shares []float64 // the limit, half, a quarter, a tenth of it
+	final  float64   // minutes from which its verdicts are final
 }
 
 var rules = []percentileRule{
 	{"p95", .05, []float64{.05, .025, .0125, .005}, 30},
 	{"p99", .01, []float64{.01, .005, .0025, .001}, 60},
 }
-
-// partNames are those of the shares of a rule.
-var partNames = []string{"limit", "half", "quarter", "tenth"}
 
 // verdicts counts what was said of some runs.
 type verdicts struct {

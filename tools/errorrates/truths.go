@@ -25,10 +25,10 @@ func (t truth) literal() string {
 	return "map[float64]float64{" + strings.Join(parts, ", ") + "}"
 }
 
-// truths are printed by `go run ./tools/errorrates -truth 40`: 200 hours at each of 10 rates and 2 loads.
+// truths are printed by `go run ./tools/errorrates -truth 48`: 248 hours at each of 10 rates and 2 loads.
 var truths = map[string]truth{
-	"E1P": {shares: map[float64]float64{.05: .818, .025: .78, .0125: .75, .01: .739, .005: .72, .0025: .70, .001: .67}, p95: [2]float64{1621, 6024}},
-	"E1G": {shares: map[float64]float64{.05: .692, .025: .635, .0125: .59, .01: .573, .005: .54, .0025: .50, .001: .45}, p95: [2]float64{4754, 1.285e+04}},
-	"E2P": {shares: map[float64]float64{.05: .911, .025: .892, .0125: .873, .01: .868, .005: .855, .0025: .84, .001: .82}, p95: [2]float64{300, 1800}},
-	"E2G": {shares: map[float64]float64{.05: .818, .025: .78, .0125: .745, .01: .734, .005: .70, .0025: .67, .001: .63}, p95: [2]float64{1800, 5000}},
+	"E1P": {shares: map[float64]float64{0.05: 0.8180, 0.025: 0.7837, 0.0125: 0.7517, 0.01: 0.7419, 0.005: 0.7122, 0.0025: 0.6840, 0.001: 0.6484}, p95: [2]float64{1592, 5464}},
+	"E1G": {shares: map[float64]float64{0.05: 0.6890, 0.025: 0.6363, 0.0125: 0.5885, 0.01: 0.5740, 0.005: 0.5315, 0.0025: 0.4925, 0.001: 0.4458}, p95: [2]float64{5145, 1.321e+04}},
+	"E2P": {shares: map[float64]float64{0.05: 0.9090, 0.025: 0.8900, 0.0125: 0.8720, 0.01: 0.8664, 0.005: 0.8494, 0.0025: 0.8329, 0.001: 0.8120}, p95: [2]float64{637.8, 1520}},
+	"E2G": {shares: map[float64]float64{0.05: 0.8142, 0.025: 0.7777, 0.0125: 0.7421, 0.01: 0.7307, 0.005: 0.6959, 0.0025: 0.6616, 0.001: 0.6176}, p95: [2]float64{1688, 6617}},
 }
