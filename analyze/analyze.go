@@ -73,14 +73,10 @@ func Analyze(ctx context.Context, d *Data, o Options) (*Report, error) {
 		good = v.good(o.Gate)
 	}
 	r.Throughput = v.throughput(good)
-	r.Warmup, r.Recoveries = v.warmup(), v.recoveries()
-	if o.Gate == nil {
-		return r, nil
+	if o.Gate != nil {
+		return r, r.judge(ctx, o.Gate)
 	}
-	if err := r.judge(ctx, o.Gate); err != nil {
-		return nil, err
-	}
-	return r, r.settleWarmup(ctx, o.Gate, o.Warmup != nil)
+	return r, nil
 }
 
 func (o Options) view(d *Data) *view {
@@ -97,6 +93,7 @@ func newReport(v *view) *Report {
 	r := &Report{
 		Definition: schemas.Definition, Invalid: []string{}, Unchecked: slices.Concat([]string{}, v.d.Unchecked),
 		Errors: map[string]int{}, WarmupRows: v.warm, MeasuredMinutes: Figure(v.minutes()), view: v,
+		Warmup: v.warmup(), Recoveries: v.recoveries(),
 	}
 	for _, in := range v.d.Inputs {
 		ref := RunRef{Rows: in.Rows}
@@ -168,7 +165,7 @@ func (r *Report) judge(ctx context.Context, g *Gate) error {
 		r.Gate.Provisional = r.Gate.Provisional || rr.Provisional
 	}
 	r.Gate.Verdict = worstOf(r.Gate.Rules)
-	return nil
+	return r.settleWarmup(ctx, g)
 }
 
 var severity = map[string]int{schemas.VerdictPass: 0, schemas.VerdictInconclusive: 1, schemas.VerdictFail: 2, schemas.VerdictInvalid: 3}

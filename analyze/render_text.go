@@ -42,16 +42,16 @@ func (r *Report) textHead(b *bytes.Buffer) {
 	for _, reason := range r.Invalid {
 		fmt.Fprintf(b, "  %s\n", reason)
 	}
-	fmt.Fprintf(b, "requests: %s\n", r.requestsText())
-	fmt.Fprintf(b, "throughput: %s\n", r.throughputText())
-	if r.Workload.N > 0 {
-		fmt.Fprintf(b, "output length: %s\n", r.workloadText())
-	}
 	if r.Warmup != nil && r.Warmup.ColdStart {
 		fmt.Fprintf(b, "start: %s\n", r.Warmup.text())
 	}
 	for _, recovery := range r.Recoveries {
 		fmt.Fprintln(b, recovery.text())
+	}
+	fmt.Fprintf(b, "requests: %s\n", r.requestsText())
+	fmt.Fprintf(b, "throughput: %s\n", r.throughputText())
+	if r.Workload.N > 0 {
+		fmt.Fprintf(b, "output length: %s\n", r.workloadText())
 	}
 }
 

@@ -9,10 +9,11 @@ import (
 
 // view is the measured part of a Data: rows in order of the schedule, without warm-up.
 type view struct {
-	d       *Data
-	rows    []int32
-	warm    int // rows left out
-	periods []period
+	d        *Data
+	rows     []int32
+	warm     int // rows left out
+	periods  []period
+	override bool // the cut that was asked for alone decides, not what the runs marked
 }
 
 // period is the part of a view that one clock covers: one run, in all its shards.
@@ -27,7 +28,7 @@ type period struct {
 // newView sorts the rows by clock and schedule and leaves the warm-up out: what the runs marked, and cut from
 // the zero of each input. With override, only the cut decides.
 func newView(d *Data, cut time.Duration, override bool) *view {
-	v := &view{d: d}
+	v := &view{d: d, override: override}
 	clocks, zeros := d.clocks()
 	for i := range int32(d.n) {
 		c := clocks[d.input.at(i)]

@@ -181,13 +181,14 @@ func (w *Warmup) text() string {
 
 // settleWarmup judges the gate once more on the rows after d* where a cold start is seen, and takes back what only the
 // start explains: a rule passes only when it passes with the cut in effect, and fails only when it fails after d* too.
-func (r *Report) settleWarmup(ctx context.Context, g *Gate, override bool) error {
+// The coldest run's d* is the cut of all.
+func (r *Report) settleWarmup(ctx context.Context, g *Gate) error {
 	w := r.Warmup
-	if w == nil || !w.ColdStart {
+	if w == nil || !w.ColdStart || len(r.Invalid) > 0 {
 		return nil
 	}
 	after := *r
-	after.view = newView(r.view.d, time.Duration(float64(w.MSERS)*1e9), override)
+	after.Warmup, after.view = nil, newView(r.view.d, time.Duration(float64(w.MSERS)*1e9), r.view.override)
 	if err := after.judge(ctx, g); err != nil {
 		return err
 	}
