@@ -1,10 +1,12 @@
 package analyze
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"tailgate/internal/stats"
 	"tailgate/schemas"
@@ -170,4 +172,18 @@ func (r Recovery) text() string {
 		s += " (" + r.Reason + ")"
 	}
 	return s
+}
+
+// textCourse writes what was found in the course of the run: a cold start, and the ways back from bursts.
+func (r *Report) textCourse(b *bytes.Buffer) {
+	var lines []string
+	if r.Warmup != nil && r.Warmup.ColdStart {
+		lines = append(lines, r.Warmup.text())
+	}
+	for _, recovery := range r.Recoveries {
+		lines = append(lines, recovery.text())
+	}
+	if len(lines) > 0 {
+		fmt.Fprintf(b, "\ncourse of the run:\n  %s\n", strings.Join(lines, "\n  "))
+	}
 }

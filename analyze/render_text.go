@@ -19,6 +19,7 @@ func (r *Report) WriteText(w io.Writer) error {
 	for _, bucket := range r.Buckets {
 		textBucket(&b, bucket)
 	}
+	r.textCourse(&b)
 	if r.Truth != nil {
 		textTruth(&b, r.Truth)
 	}
@@ -41,12 +42,6 @@ func (r *Report) textHead(b *bytes.Buffer) {
 	fmt.Fprintf(b, "run: %s\n", r.validText())
 	for _, reason := range r.Invalid {
 		fmt.Fprintf(b, "  %s\n", reason)
-	}
-	if r.Warmup != nil && r.Warmup.ColdStart {
-		fmt.Fprintf(b, "start: %s\n", r.Warmup.text())
-	}
-	for _, recovery := range r.Recoveries {
-		fmt.Fprintln(b, recovery.text())
 	}
 	fmt.Fprintf(b, "requests: %s\n", r.requestsText())
 	fmt.Fprintf(b, "throughput: %s\n", r.throughputText())

@@ -168,7 +168,7 @@ func (v *view) occupied(p period, from, cell int64, n int) *occupancy {
 
 // text says what a cold start was seen by.
 func (w *Warmup) text() string {
-	s := fmt.Sprintf("cold: %.3g times as much in flight in the first %.0f s as after them, %.0f s are left out as warm-up",
+	s := fmt.Sprintf("cold start: %.3g times as much in flight in the first %.0f s as after them, %.0f s are left out as warm-up",
 		float64(w.InflightRatio), float64(w.MSERS), float64(w.CutS))
 	switch {
 	case w.AtHalf:

@@ -44,7 +44,7 @@ func TestColdStart(t *testing.T) {
 			t.Errorf("%s: %s: %s", c.name, v.Verdict, v.Reason)
 		}
 		var b bytes.Buffer
-		if err := r.WriteText(&b); err != nil || strings.Contains(b.String(), "start: cold: ") != c.seen {
+		if err := r.WriteText(&b); err != nil || strings.Contains(b.String(), "  cold start: ") != c.seen {
 			t.Errorf("%s: %v\n%s", c.name, err, b.String())
 		}
 	}
