@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"maps"
+	"math"
 	"os"
 	"strings"
 	"testing"
@@ -81,6 +82,12 @@ func show(t *testing.T, w table) {
 	t.Log(b.String())
 }
 
+// figures prints a line for the table of make prove.
+func figures(t *testing.T, claim, format string, args ...any) {
+	t.Helper()
+	t.Logf("figures "+claim+": "+format, args...)
+}
+
 // gateFaults holds a count of passes against the rule for verdicts.
 func gateFaults(t gateTable, passes func(verdicts) int) faults {
 	var f faults
@@ -120,6 +127,8 @@ func TestProveGate(t *testing.T) {
 	show(t, table)
 	f := gateFaults(table, passes)
 	for _, r := range rules {
+		cell := func(k int) func(string) (int, int) { return table.of(r.name, r.shares[k], r.final, passes) }
+		figures(t, "gate", "%s, %v min: PASS at the limit in %s %% of runs, at half in %s %%, at a tenth in %s %%", r.name, r.final, spread(cell(0)), mean(cell(1)), mean(cell(3)))
 		for _, minutes := range gateMinutes {
 			f.each(fmt.Sprintf("%s, %v min: FAIL at the limit", r.name, minutes), table.of(r.name, r.shares[0], minutes, func(v verdicts) int { return v.fail }), .05)
 		}
@@ -149,6 +158,8 @@ func TestProveCoverage(t *testing.T) {
 	show(t, table)
 	var f faults
 	for _, rho := range coverageLoads {
+		figures(t, "intervals", "p95 of 60 min at %v of capacity: %s %% hold the truth, %s %% of those for independent values", rho,
+			lowest(table.of(rho, 60, ours)), lowest(table.of(rho, 60, independent)))
 		for _, s := range scenarios {
 			k, n := table.of(rho, 60, ours)(s.name)
 			f.add(fmt.Sprintf("%s at %v, 60 min", s.name, rho), atLeast(k, n, .88))
@@ -191,6 +202,7 @@ func TestProveGrowth(t *testing.T) {
 	if isFull() {
 		show(t, table)
 	}
+	figures(t, "growth", "flagged at 0.85: %s %% in 20 min; at 1.02: %s %% in 30 min, %s %% in 60", spread(table.of(.85, 20)), spread(table.of(1.02, 30)), spread(table.of(1.02, 60)))
 	f.report(t)
 }
 
@@ -205,6 +217,7 @@ func TestProveBursts(t *testing.T) {
 	}
 	var f faults
 	for _, b := range list[:2] {
+		figures(t, "bursts", "%g times for %g s, declared: growing in %s %% of runs", b.factor, b.length, spread(table.of(b, true, growing)))
 		f.each(fmt.Sprintf("growing after %g times for %g s", b.factor, b.length), table.of(b, true, growing), .08)
 		if k, n := over(table.of(b, true, unknown)); k > n/3 {
 			t.Errorf("%g times for %g s: %d of %d cannot tell", b.factor, b.length, k, n)
@@ -223,6 +236,8 @@ func TestProveWarmup(t *testing.T) {
 	}
 	show(t, table)
 	var f faults
+	figures(t, "warm-up", "cold start seen in %s %% of warm runs of 30 min at the limit, in %s %% of cold ones",
+		spread(table.of("warm", .05, 30, seen)), spread(table.of(starts[1].name, .05, 30, seen)))
 	for _, minutes := range coldMinutes {
 		for _, share := range coldShares {
 			f.all(fmt.Sprintf("cold start seen on a warm engine, %v min", minutes), table.of("warm", share, minutes, seen), atMost, .05)
@@ -250,6 +265,7 @@ func TestProveCompare(t *testing.T) {
 		if err := atMost(c.sameCalled, c.sameAll, .05); err != nil {
 			t.Errorf("%s: changes called between two runs of one system: %v", name, err)
 		}
+		figures(t, "compare", "%s: noise of the p95 of ttft %.3f on one trace, %.3f on two", name, math.Sqrt(c.paired/float64(c.runs)), math.Sqrt(c.apart/float64(c.runs)))
 		if c.paired > c.apart/4 {
 			t.Errorf("%s: squares of noise %.4f on one trace, %.4f on two", name, c.paired, c.apart)
 		}
