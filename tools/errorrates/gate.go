@@ -47,11 +47,13 @@ type gateTable map[gateCell]verdicts
 
 var tailGate = gateOf("capacity_gate: {ttft_p95: 2s, ttft_p99: 2s}")
 
-// studyGate judges runs of each scenario at each share, and every run at every length.
-func studyGate(ctx context.Context, runs int, parts []int) (gateTable, error) {
+// studyGate judges runs of each scenario at each share, and every run at every length. Below the limits, where the
+// scenarios are taken together, fewer runs do.
+func studyGate(ctx context.Context, atLimit, below int, parts []int) (gateTable, error) {
 	var jobs []func() (gateTable, error)
 	for _, s := range scenarios {
-		for _, share := range sharesOf(parts) {
+		for _, share := range shares {
+			runs := runsAt(share, atLimit, below, parts)
 			for i := range runs {
 				seed := rng.Hash(uint64(i), uint64(share*1e6))
 				jobs = append(jobs, func() (gateTable, error) { return s.gateRun(ctx, share, seed) })
@@ -67,19 +69,21 @@ func studyGate(ctx context.Context, runs int, parts []int) (gateTable, error) {
 	})
 }
 
-// sharesOf are the shares of both rules that the parts name, each once.
-func sharesOf(parts []int) []float64 {
-	var out []float64
-	for _, share := range shares {
-		for _, r := range rules {
-			for _, p := range parts {
-				if r.shares[p] == share && (len(out) == 0 || out[len(out)-1] != share) {
-					out = append(out, share)
-				}
+// runsAt is how many runs a share gets: as many as the rule wants that it is the most to, 0 where it is none of the parts.
+func runsAt(share float64, atLimit, below int, parts []int) int {
+	runs := 0
+	for _, r := range rules {
+		for _, p := range parts {
+			switch {
+			case r.shares[p] != share:
+			case p == 0:
+				runs = max(runs, atLimit)
+			default:
+				runs = max(runs, below)
 			}
 		}
 	}
-	return out
+	return runs
 }
 
 func (s scenario) gateRun(ctx context.Context, share float64, seed uint64) (gateTable, error) {
