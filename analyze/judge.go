@@ -38,9 +38,9 @@ const shortest = 5
 func lengthsFor(p float64) lengths {
 	switch {
 	case p < .95:
-		return lengths{final: 30, bounds: []step{{10, 1, "10 %"}}, point: step{shortest, .25, "11 %"}}
+		return lengths{final: 30, bounds: []step{{10, 1, "13 %"}}, point: step{shortest, .25, "11 %"}}
 	case p == .95:
-		return lengths{final: 30, bounds: []step{{10, 1.25, "10 %"}}, point: step{shortest, .25, "11 %"}}
+		return lengths{final: 30, bounds: []step{{10, 1.25, "13 %"}}, point: step{shortest, .25, "11 %"}}
 	}
 	longer := max(1, .01/(1-p))
 	return lengths{final: 60 * longer, bounds: []step{{30 * longer, 2, "8 %"}, {10 * longer, 1, "11 %"}}, point: step{shortest * longer, .1, "17 %"}}
