@@ -104,9 +104,9 @@ var span = map[string][2]float64{"E1P": {.60, .85}, "E1G": {.40, .74}, "E2P": {.
 // findTruth measures the curves of all scenarios by long runs, and prints the constants of truths.go.
 func findTruth(ctx context.Context, w, progress io.Writer, runs int) error {
 	for _, s := range scenarios {
-		saturated, err := s.saturated(), error(nil)
-		fmt.Fprintf(progress, "%s serves %.3f/s when saturated\n", s.name, saturated)
-		t := truth{}
+		fmt.Fprintf(progress, "%s serves %.3f/s when saturated\n", s.name, s.saturated())
+		var t truth
+		var err error
 		if t.shares, err = s.findRates(ctx, progress, runs); err != nil {
 			return err
 		}
