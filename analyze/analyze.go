@@ -104,6 +104,7 @@ func newReport(v *view) *Report {
 	r := &Report{
 		Definition: schemas.Definition, Invalid: []string{}, Unchecked: slices.Concat([]string{}, v.d.Unchecked),
 		Errors: map[string]int{}, WarmupRows: v.warm, MeasuredMinutes: Figure(v.minutes()), view: v,
+		Warmup: v.warmup(), Recoveries: v.recoveries(),
 	}
 	for _, in := range v.d.Inputs {
 		ref := RunRef{Rows: in.Rows}
@@ -192,11 +193,9 @@ func (r *Report) judge(ctx context.Context, g *Gate) error {
 		}
 		r.Gate.Rules = append(r.Gate.Rules, rr)
 		r.Gate.Provisional = r.Gate.Provisional || rr.Provisional
-		if severity[rr.Verdict] > severity[r.Gate.Verdict] {
-			r.Gate.Verdict = rr.Verdict
-		}
 	}
-	return nil
+	r.Gate.Verdict = worstOf(r.Gate.Rules)
+	return r.settleWarmup(ctx, g)
 }
 
 var severity = map[string]int{schemas.VerdictPass: 0, schemas.VerdictInconclusive: 1, schemas.VerdictFail: 2, schemas.VerdictInvalid: 3}

@@ -148,45 +148,37 @@ func (d *Data) appendPlanned(r *schemas.TraceRow) {
 	}
 }
 
-// setRow makes r the only row.
+// setRow makes r the only row. The codes of labels stay; sessions, which may be many, are left out.
 func (d *Data) setRow(r *schemas.Result) {
+	for _, c := range d.times() {
+		c.empty()
+	}
+	for _, c := range d.counts() {
+		c.empty()
+	}
+	for _, w := range d.labels() {
+		w.empty()
+	}
+	d.row.empty()
+	d.gapCount.empty()
+	for _, c := range []*column[bool]{&d.streamed, &d.tokenGaps, &d.warm, &d.drain} {
+		c.empty()
+	}
+	d.gaps = d.gaps[:0]
+	one := *r
+	one.Session = nil
+	d.appendResult(&one)
 	d.n = 1
-	d.scheduled.set(r.ScheduledUs)
-	for to, us := range map[*column[int64]]*int64{&d.sent: r.SentUs, &d.first: r.FirstTokenUs, &d.firstOutput: r.FirstOutputUs,
-		&d.last: r.LastTokenUs, &d.closed: r.ClosedUs, &d.queue: r.ServerQueueUs} {
-		if us == nil {
-			to.set(noTime)
-		} else {
-			to.set(*us)
-		}
-	}
-	d.inputLength.set(r.InputLength)
-	for to, n := range map[*column[int32]]*int32{&d.outputLength: r.OutputLength, &d.outputTokens: r.OutputTokens, &d.firstTokens: r.FirstEventTokens} {
-		to.set(orNoCount(n))
-	}
-	d.events.set(r.Events)
-	d.streamed.set(r.Streamed)
-	d.tokenGaps.set(r.ITLIsToken)
-	for to, text := range map[*words]*string{&d.tenant: r.Tenant, &d.class: r.Class, &d.model: r.Model} {
-		to.set(to.code(text))
-	}
-	d.gaps = r.ITLUs
-	d.ends.set(int64(len(r.ITLUs)))
+	d.ends.empty()
+	d.ends.append(int64(len(r.ITLUs)), 1)
 }
 
-func orNoCount(n *int32) int32 {
-	if n == nil {
-		return noCount
-	}
-	return *n
-}
-
-// set makes x the only value.
-func (c *column[T]) set(x T) { c.v, c.n = append(c.v[:0], x), 1 }
+// empty takes all values out.
+func (c *column[T]) empty() { c.v, c.n = c.v[:0], 0 }
 
 // code is the code of a label, new ones are learned.
 func (w *words) code(text *string) int32 {
-	if text == nil {
+	if text == nil || *text == "" {
 		return noWord
 	}
 	return w.dict.Code([]byte(*text))

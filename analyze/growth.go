@@ -230,20 +230,11 @@ const burstLoad = .75
 // x times the rate drains in its length × (x·load − 1)/(1 − load); the rule waits twice as long.
 func (v *view) tooNear(p period, bursts []schemas.BurstSpan) string {
 	for _, b := range bursts {
-		inside, outside := 0, 0
-		for _, i := range v.rows[p.from:p.to] {
-			if at := v.d.scheduled.at(i); at >= b.FromUs && at < b.ToUs {
-				inside++
-			} else {
-				outside++
-			}
-		}
 		length := float64(b.ToUs - b.FromUs)
-		rest := float64(p.end-p.start) - length
-		if outside == 0 || rest <= 0 || length <= 0 {
+		x := float64(v.factor(p, b, bursts))
+		if math.IsNaN(x) {
 			continue
 		}
-		x := float64(inside) / length / (float64(outside) / rest)
 		drain := length * max(0, x*burstLoad-1) / (1 - burstLoad)
 		if after := float64(p.last - b.ToUs); after < 2*drain {
 			return fmt.Sprintf("the run goes on for %s min after a burst of %.3g times the rate, %s are needed", minutesText(after/6e7), x, minutesText(2*drain/6e7))

@@ -39,6 +39,7 @@ func (r *Report) WriteText(w io.Writer) error {
 	if r.Explain != nil {
 		textExplanation(&b, r.Explain)
 	}
+	r.textCourse(&b)
 	if r.Truth != nil {
 		textTruth(&b, r.Truth)
 	}

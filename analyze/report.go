@@ -83,6 +83,10 @@ type Report struct {
 	Attainment        Figure     `json:"attainment"` // see Bucket
 	Workload          Workload   `json:"workload"`
 	Throughput        Throughput `json:"throughput"`
+	// Warmup is the check of the run's start; absent where the run is too short for it.
+	Warmup *Warmup `json:"warmup,omitempty"`
+	// Recoveries are those of declared bursts.
+	Recoveries []Recovery `json:"recoveries,omitempty"`
 
 	Buckets []Bucket    `json:"buckets"` // the whole run first
 	Gate    *GateReport `json:"gate"`

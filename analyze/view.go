@@ -9,12 +9,13 @@ import (
 
 // view is the measured part of a Data: rows in order of the schedule, without warm-up.
 type view struct {
-	d       *Data
-	rows    []int32
-	warm    int // rows left out
-	periods []period
-	clocks  []int   // by input, see Data.clocks
-	zeros   []int64 // by clock
+	d        *Data
+	rows     []int32
+	warm     int // rows left out
+	periods  []period
+	clocks   []int   // by input, see Data.clocks
+	zeros    []int64 // by clock
+	override bool    // the cut that was asked for alone decides, not what the runs marked
 }
 
 // period is the part of a view that one clock covers: one run, in all its shards.
@@ -30,7 +31,7 @@ type period struct {
 // the zero of each input. With override, only the cut decides.
 func newView(d *Data, cut time.Duration, override bool) *view {
 	clocks, zeros := d.clocks()
-	v := &view{d: d, clocks: clocks, zeros: zeros, rows: make([]int32, 0, d.n)}
+	v := &view{d: d, clocks: clocks, zeros: zeros, override: override, rows: make([]int32, 0, d.n)}
 	sorted, lastClock, lastUs := true, 0, int64(math.MinInt64)
 	for i := range int32(d.n) {
 		c, at := clocks[d.input.at(i)], d.scheduled.at(i)
