@@ -73,6 +73,7 @@ func Analyze(ctx context.Context, d *Data, o Options) (*Report, error) {
 		good = v.good(o.Gate)
 	}
 	r.Throughput = v.throughput(good)
+	r.Rates, r.Servers = v.rates(good), v.servers()
 	if o.Gate != nil {
 		return r, r.judge(ctx, o.Gate)
 	}
