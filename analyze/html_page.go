@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"tailgate/internal/jsonleaf"
 	"tailgate/schemas"
 )
 
@@ -205,11 +206,11 @@ func (r *Report) facts() ([]fact, error) {
 		{"throughput.goodput_per_s", "goodput, requests/s"}, {"throughput.output_tokens_per_s", "output tokens/s"},
 		{"throughput.total_tokens_per_s", "tokens/s, in and out"}, {"early_stop_share", "stopped early"}, {"measured_minutes", "minutes measured"},
 	} {
-		i := slices.IndexFunc(all, func(l leaf) bool { return l.path == f.path })
-		if i < 0 || all[i].exact == "null" {
+		i := slices.IndexFunc(all, func(l jsonleaf.Leaf) bool { return l.Path == f.path })
+		if i < 0 || all[i].Exact == "null" {
 			continue
 		}
-		c := all[i].cell()
+		c := cellOf(all[i])
 		switch f.path {
 		case "success_rate":
 			c.Short = percent(float64(r.SuccessRate))

@@ -4,10 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
+
+	"tailgate/internal/jsonleaf"
 )
 
 // The tables of the page are made from the JSON of the report, so both hold the same numbers: a table names the place of
@@ -36,70 +37,28 @@ type gridCell struct {
 	Few          bool // fewer values than the percentile needs
 }
 
-// leaf is one number of a JSON object.
-type leaf struct{ path, exact string }
-
-// leaves are the numbers of v, nulls and infinities among them, in the order of its JSON. Words are none.
-func leaves(v any) ([]leaf, error) {
+// leaves are the numbers of v, nulls and infinities among them, in the order of its JSON.
+func leaves(v any) ([]jsonleaf.Leaf, error) {
 	data, err := json.Marshal(v)
 	if err != nil {
 		return nil, err
 	}
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.UseNumber()
-	var out []leaf
-	return out, walk(d, "", &out)
+	return jsonleaf.Read(bytes.NewReader(data))
 }
 
-// walk reads the next value, which stands at path.
-func walk(d *json.Decoder, path string, out *[]leaf) error {
-	t, err := d.Token()
-	if err != nil {
-		return err
-	}
-	switch t := t.(type) {
-	case json.Delim:
-		for i := 0; d.More(); i++ {
-			key := strconv.Itoa(i)
-			if t == '{' {
-				name, err := d.Token()
-				if err != nil {
-					return err
-				}
-				key = name.(string) // the keys of an object are words
-			}
-			if err := walk(d, strings.TrimPrefix(path+"."+key, "."), out); err != nil {
-				return err
-			}
-		}
-		if _, err := d.Token(); err != nil && err != io.EOF {
-			return err
-		}
-	case json.Number:
-		*out = append(*out, leaf{path, t.String()})
-	case nil:
-		*out = append(*out, leaf{path, "null"})
-	case string:
-		if t == "inf" || t == "-inf" {
-			*out = append(*out, leaf{path, t})
-		}
-	}
-	return nil
-}
-
-// cell shows a number with four digits.
-func (l leaf) cell() gridCell {
-	switch l.exact {
+// cellOf shows a number with four digits.
+func cellOf(l jsonleaf.Leaf) gridCell {
+	switch l.Exact {
 	case "null":
-		return gridCell{l.exact, "–", false}
+		return gridCell{l.Exact, "–", false}
 	case "inf", "-inf":
-		return gridCell{l.exact, "∞", false}
+		return gridCell{l.Exact, "∞", false}
 	}
-	x, err := strconv.ParseFloat(l.exact, 64)
+	x, err := strconv.ParseFloat(l.Exact, 64)
 	if err != nil {
-		return gridCell{l.exact, l.exact, false}
+		return gridCell{l.Exact, l.Exact, false}
 	}
-	return gridCell{l.exact, groupedFigure(Figure(x)), false}
+	return gridCell{l.Exact, groupedFigure(Figure(x)), false}
 }
 
 // heads are the words of columns that are not those of their key.
@@ -109,7 +68,7 @@ var heads = strings.NewReplacer("metrics.", "", ".tail.", " ", "tail.", "tail ",
 func tabulate(path, corner string, n int, row func(i int) (key, head string, v any), keep func(path string) (class string, ok bool)) (grid, error) {
 	g := grid{Path: path, Corner: corner}
 	index := map[string]int{}
-	rows := make([][]leaf, n)
+	rows := make([][]jsonleaf.Leaf, n)
 	for i := range n {
 		key, head, v := row(i)
 		g.Rows = append(g.Rows, gridRow{Key: key, Head: head})
@@ -118,13 +77,13 @@ func tabulate(path, corner string, n int, row func(i int) (key, head string, v a
 			return g, fmt.Errorf("making the table of %s: %w", path, err)
 		}
 		for _, l := range all {
-			class, ok := keep(l.path)
+			class, ok := keep(l.Path)
 			if !ok {
 				continue
 			}
-			if _, seen := index[l.path]; !seen {
-				index[l.path] = len(g.Columns)
-				g.Columns = append(g.Columns, gridColumn{l.path, heads.Replace(l.path), class})
+			if _, seen := index[l.Path]; !seen {
+				index[l.Path] = len(g.Columns)
+				g.Columns = append(g.Columns, gridColumn{l.Path, heads.Replace(l.Path), class})
 			}
 			rows[i] = append(rows[i], l)
 		}
@@ -132,7 +91,7 @@ func tabulate(path, corner string, n int, row func(i int) (key, head string, v a
 	for i, list := range rows {
 		g.Rows[i].Cells = make([]gridCell, len(g.Columns))
 		for _, l := range list {
-			g.Rows[i].Cells[index[l.path]] = l.cell()
+			g.Rows[i].Cells[index[l.Path]] = cellOf(l)
 		}
 	}
 	return g, nil

@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tailgate/analyze"
+	"tailgate/internal/jsonleaf"
 	"tailgate/internal/parquetio"
 	"tailgate/schemas"
 )
@@ -120,42 +121,21 @@ func pageNumbers(t testing.TB, page string) map[string]string {
 	return out
 }
 
-// jsonNumbers are the numbers of v by their place; words and booleans are none.
-func jsonNumbers(path string, v any, out map[string]string) {
-	switch v := v.(type) {
-	case map[string]any:
-		for k, x := range v {
-			jsonNumbers(strings.TrimPrefix(path+"."+k, "."), x, out)
-		}
-	case []any:
-		for i, x := range v {
-			jsonNumbers(path+"."+strconv.Itoa(i), x, out)
-		}
-	case json.Number:
-		out[path] = v.String()
-	case nil:
-		out[path] = "null"
-	case string:
-		if v == "inf" || v == "-inf" {
-			out[path] = v
-		}
-	}
-}
-
+// numbersOf are the numbers of the JSON by their place.
 func numbersOf(t testing.TB, r *analyze.Report) map[string]string {
 	t.Helper()
 	var b bytes.Buffer
 	if err := r.WriteJSON(&b); err != nil {
 		t.Fatal(err)
 	}
-	d := json.NewDecoder(&b)
-	d.UseNumber()
-	var v any
-	if err := d.Decode(&v); err != nil {
+	all, err := jsonleaf.Read(&b)
+	if err != nil {
 		t.Fatal(err)
 	}
 	out := map[string]string{}
-	jsonNumbers("", v, out)
+	for _, l := range all {
+		out[l.Path] = l.Exact
+	}
 	return out
 }
 
