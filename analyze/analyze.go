@@ -62,6 +62,7 @@ func Analyze(ctx context.Context, d *Data, o Options) (*Report, error) {
 	r.ExcludedNonStream, r.EarlyStopShare = whole.ExcludedNonStream, whole.EarlyStopShare
 	r.Workload = d.workload(v.rows)
 	r.Unchecked = append(r.Unchecked, d.unknownLengths(v.rows, r.OK)...)
+	r.Rates, r.Servers = v.rates(o.Gate), v.servers()
 	reasons, judged := v.validity(o.Gate.TTFTLimit())
 	r.Invalid = append(r.Invalid, reasons...)
 	if judged {
@@ -73,7 +74,6 @@ func Analyze(ctx context.Context, d *Data, o Options) (*Report, error) {
 		good = v.good(o.Gate)
 	}
 	r.Throughput = v.throughput(good)
-	r.Rates, r.Servers = v.rates(good), v.servers()
 	if o.Gate != nil {
 		return r, r.judge(ctx, o.Gate)
 	}

@@ -66,18 +66,19 @@ func (t timeline) spreadLines(s slicedValues) []chart.Line {
 func seriesKey(i int, name string) drawingKey { return drawingKey{"k" + strconv.Itoa(i), name} }
 
 // chapters are the parts of the page that hold figures, in their order.
-func (r *Report) chapters() []chapter {
-	out := []chapter{}
+func (r *Report) chapters() ([]chapter, error) {
+	var out []chapter
 	if len(r.Rates) > 0 {
 		out = append(out, r.sweepChapter())
 	}
-	out = append(out, r.tailsChapter())
-	if len(r.view.rows) == 0 {
-		return out
+	tails, err := r.tailsChapter()
+	out = append(out, tails)
+	if len(r.view.rows) == 0 || err != nil {
+		return out, err
 	}
 	t := r.view.timeline()
 	s := r.runFigures(t)
-	return append(out, s.overTime(), r.cdfChapter(), s.clientChapter(), r.lengthsChapter(), s.serversChapter())
+	return append(out, s.overTime(), r.cdfChapter(), s.clientChapter(), r.lengthsChapter(), s.serversChapter()), nil
 }
 
 // runFigures draws the figures over time on one axis.

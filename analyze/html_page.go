@@ -27,6 +27,7 @@ type page struct {
 	Troubles                        []trouble
 	MoreTroubles                    int
 	Validity, Requests, GateText    string
+	Together                        string // of several runs
 	Facts                           []fact
 	Rules, Tails, Rates, Servers    grid
 	Metrics                         []grid // by bucket
@@ -60,12 +61,15 @@ func (r *Report) WriteHTML(w io.Writer) error {
 }
 
 func (r *Report) page() (*page, error) {
-	p := &page{R: r, Title: "tailgate analysis", Validity: r.validitySentence(), Summary: r.ruleCounts(), Requests: r.takenText(), Chapters: r.chapters()}
+	p := &page{R: r, Title: "tailgate analysis", Validity: r.validitySentence(), Summary: r.ruleCounts(), Requests: r.requestsText(), Together: r.togetherText()}
 	if id := r.runID(); id != "" {
 		p.Title += " of " + id
 	}
 	p.head()
 	var err error
+	if p.Chapters, err = r.chapters(); err != nil {
+		return nil, err
+	}
 	for _, t := range []struct {
 		into *grid
 		make func() (grid, error)
@@ -102,7 +106,7 @@ func (p *page) head() {
 	if r.Gate == nil {
 		return
 	}
-	if r.Gate.Provisional {
+	if r.Gate.Provisional && r.Gate.Verdict != schemas.VerdictFail { // a failure is final
 		p.Badges = append(p.Badges, "provisional: the run is too short for the full rule")
 	}
 	needs := 0.0
@@ -130,12 +134,13 @@ func (p *page) head() {
 func (r *Report) trouble(i int) trouble {
 	v, rule := r.Gate.Rules[i], r.gate.Rules[i]
 	t := trouble{Rule: v.Rule + " " + v.Limit, Bucket: v.By.String(), Verdict: v.Verdict}
-	if v.Observed.Known() {
-		t.Text = "observed " + groupedFigure(v.Observed)
-		if rule.quantity() == timeLimit && rule.kind == percentileRule {
-			t.Text += " ms"
-		}
-		t.Text += "; "
+	switch {
+	case math.IsInf(float64(v.Observed), 1):
+		t.Text = "observed: a failed request; "
+	case v.Observed.Known() && rule.kind == percentileRule && rule.quantity() == timeLimit:
+		t.Text = "observed " + groupedFigure(v.Observed) + " ms; "
+	case v.Observed.Known():
+		t.Text = "observed " + groupedFigure(v.Observed) + "; "
 	}
 	t.Text += v.Reason
 	if v.NeedsMinutes.Known() && !strings.Contains(v.Reason, "more minutes") {
@@ -168,12 +173,20 @@ func (p *page) WallClock(run RunRef) bool {
 	return run.StartedAt != nil && (run.Clock == nil || *run.Clock != "virtual")
 }
 
-// takenText counts the requests, and the runs where there are several.
-func (r *Report) takenText() string {
-	if n := len(r.view.periods); n > 1 {
-		return fmt.Sprintf("%d runs taken together, ", n) + r.requestsText()
+// manyRates is the ratio of the largest to the least request rate from which runs are called different ones.
+const manyRates = 1.1
+
+// togetherText warns of a verdict on runs that are not one.
+func (r *Report) togetherText() string {
+	n := len(r.Rates)
+	if n == 0 {
+		return ""
 	}
-	return r.requestsText()
+	least, most := r.Rates[0].RequestRate, r.Rates[n-1].RequestRate
+	if most <= manyRates*least {
+		return fmt.Sprintf("%d runs are taken together.", n)
+	}
+	return fmt.Sprintf("%d runs at %s to %s requests/s are taken together: what holds for all of them is no verdict on any one. See the runs by request rate.", n, short(least), short(most))
 }
 
 // ruleCounts counts the rules by their verdict.

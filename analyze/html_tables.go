@@ -35,6 +35,13 @@ type gridRow struct {
 type gridCell struct {
 	Exact, Short string
 	Few          bool // fewer values than the percentile needs
+	Bounds       []boundCell
+}
+
+// boundCell is one end of the interval of a number, at its own place from the row on.
+type boundCell struct {
+	Key string
+	gridCell
 }
 
 // leaves are the numbers of v, nulls and infinities among them, in the order of its JSON.
@@ -50,19 +57,19 @@ func leaves(v any) ([]jsonleaf.Leaf, error) {
 func cellOf(l jsonleaf.Leaf) gridCell {
 	switch l.Exact {
 	case "null":
-		return gridCell{l.Exact, "–", false}
+		return gridCell{Exact: l.Exact, Short: "–"}
 	case "inf", "-inf":
-		return gridCell{l.Exact, "∞", false}
+		return gridCell{Exact: l.Exact, Short: "∞"}
 	}
 	x, err := strconv.ParseFloat(l.Exact, 64)
 	if err != nil {
-		return gridCell{l.Exact, l.Exact, false}
+		return gridCell{Exact: l.Exact, Short: l.Exact}
 	}
-	return gridCell{l.Exact, groupedFigure(Figure(x)), false}
+	return gridCell{Exact: l.Exact, Short: groupedFigure(Figure(x))}
 }
 
 // heads are the words of columns that are not those of their key.
-var heads = strings.NewReplacer("metrics.", "", ".tail.", " ", "tail.", "tail ", "p995", "p99.5", "p999", "p99.9", "_ms", "", "_per_s", "/s", "_ratio", "", "_", " ", ".", " ")
+var heads = strings.NewReplacer("metrics.", "", "tails.", "", ".tail.", " ", "tail.", "tail ", "p995", "p99.5", "p999", "p99.9", "_ms", "", "_per_s", "/s", "_ratio", "", "_", " ", ".", " ")
 
 // tabulate makes a table of one row for each element, with the numbers that keep lets in; it returns the column's class too.
 func tabulate(path, corner string, n int, row func(i int) (key, head string, v any), keep func(path string) (class string, ok bool)) (grid, error) {
@@ -82,16 +89,24 @@ func tabulate(path, corner string, n int, row func(i int) (key, head string, v a
 				continue
 			}
 			if _, seen := index[l.Path]; !seen {
-				index[l.Path] = len(g.Columns)
+				index[l.Path] = 0
 				g.Columns = append(g.Columns, gridColumn{l.Path, heads.Replace(l.Path), class})
 			}
 			rows[i] = append(rows[i], l)
 		}
 	}
+	g.Columns = slices.DeleteFunc(g.Columns, func(c gridColumn) bool { // an object that is null in some rows
+		return slices.ContainsFunc(g.Columns, func(o gridColumn) bool { return strings.HasPrefix(o.Key, c.Key+".") })
+	})
+	for i, c := range g.Columns {
+		index[c.Key] = i + 1
+	}
 	for i, list := range rows {
 		g.Rows[i].Cells = make([]gridCell, len(g.Columns))
 		for _, l := range list {
-			g.Rows[i].Cells[index[l.Path]] = cellOf(l)
+			if c := index[l.Path]; c > 0 {
+				g.Rows[i].Cells[c-1] = cellOf(l)
+			}
 		}
 	}
 	return g, nil
@@ -99,9 +114,39 @@ func tabulate(path, corner string, n int, row func(i int) (key, head string, v a
 
 // tailsTable has one row a bucket: what is counted, and the tails of the metrics that matter most.
 func (r *Report) tailsTable() (grid, error) {
-	return tabulate("buckets", "bucket", len(r.Buckets), func(i int) (string, string, any) {
+	g, err := tabulate("buckets", "bucket", len(r.Buckets), func(i int) (string, string, any) {
 		return strconv.Itoa(i), r.Buckets[i].By.String(), r.Buckets[i]
 	}, tailColumns)
+	return g.sorted(func(key string) int {
+		switch {
+		case slices.Contains([]string{"scheduled", "ok", "success_rate"}, key):
+			return 0
+		case strings.HasPrefix(key, "metrics."):
+			return 1
+		}
+		return 2
+	}), err
+}
+
+// sorted puts the columns in order of rank, and leaves the order of equals.
+func (g grid) sorted(rank func(key string) int) grid {
+	order := make([]int, len(g.Columns))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return rank(g.Columns[a].Key) - rank(g.Columns[b].Key) })
+	out := g
+	out.Columns, out.Rows = make([]gridColumn, len(order)), slices.Clone(g.Rows)
+	for r := range out.Rows {
+		out.Rows[r].Cells = make([]gridCell, len(order))
+	}
+	for i, from := range order {
+		out.Columns[i] = g.Columns[from]
+		for r := range out.Rows {
+			out.Rows[r].Cells[i] = g.Rows[r].Cells[from]
+		}
+	}
+	return out
 }
 
 // tailColumns keeps counts, and the tails of tailMetrics.
@@ -111,14 +156,19 @@ func tailColumns(path string) (class string, ok bool) {
 		return "", !strings.HasPrefix(path, "by.")
 	}
 	for _, t := range tailMetrics {
-		if rest, ok := strings.CutPrefix(name, t.name+".tail."); ok && rest != "n" {
-			if rest == "p50" {
-				class = "edge"
-			}
-			return class, true
+		if rest, ok := strings.CutPrefix(name, t.name+".tail."); ok && slices.Contains(boundedPercentiles, rest) {
+			return edgeAt(rest), true
 		}
 	}
 	return "", false
+}
+
+// edgeAt begins a group of columns with p50.
+func edgeAt(percentile string) (class string) {
+	if percentile == "p50" {
+		return "edge"
+	}
+	return ""
 }
 
 // metricsTable has one row a metric of a bucket, with every number of it.
@@ -130,14 +180,42 @@ func (r *Report) metricsTable(i int) (grid, error) {
 		if path == "tail.n" {
 			return "edge", true
 		}
-		return "", true
+		return "", !strings.HasPrefix(path, "needs.") && !strings.HasPrefix(path, intervalsPath)
 	})
+	if err != nil {
+		return g, err
+	}
 	for k, row := range g.Rows {
+		all, err := leaves(ms[k])
+		if err != nil {
+			return g, err
+		}
 		for c := range row.Cells {
-			row.Cells[c].Few = slices.Contains(ms[k].Insufficient, g.Columns[c].Key)
+			name, tail := strings.CutPrefix(g.Columns[c].Key, "tail.")
+			row.Cells[c].Few = !tail && slices.Contains(ms[k].Insufficient, name)
+			if tail && slices.Contains(boundedPercentiles, name) {
+				row.Cells[c].Bounds = boundsOf(all, intervalsPath+name)
+			}
 		}
 	}
-	return g, err
+	return g, nil
+}
+
+// intervalsPath is where the intervals of a tail's percentiles stand, and boundedPercentiles are those that are shown with
+// them.
+const intervalsPath = "tail.intervals."
+
+var boundedPercentiles = []string{"p50", "p95", "p99"}
+
+// boundsOf are the ends of the interval at path, where there is one.
+func boundsOf(all []jsonleaf.Leaf, path string) []boundCell {
+	var out []boundCell
+	for _, l := range all {
+		if l.Path == path+".lower" || l.Path == path+".upper" {
+			out = append(out, boundCell{l.Path, cellOf(l)})
+		}
+	}
+	return out
 }
 
 // ratesTable has one row a run.
@@ -148,7 +226,9 @@ func (r *Report) ratesTable() (grid, error) {
 			name = *id
 		}
 		return strconv.Itoa(i), name, r.Rates[i]
-	}, tailColumns)
+	}, func(path string) (string, bool) {
+		return edgeAt(path[strings.LastIndexByte(path, '.')+1:]), !strings.HasSuffix(path, ".n")
+	})
 }
 
 // serversTable has one row a target.

@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 
 	"tailgate/internal/chart"
+	"tailgate/internal/jsonleaf"
 )
 
 // tailMetric is one that the tails are shown of.
@@ -33,7 +35,7 @@ func (r *Report) tailFigures() []tailMetric {
 const maxStrips = 16
 
 // tailsChapter shows the tails per bucket.
-func (r *Report) tailsChapter() chapter {
+func (r *Report) tailsChapter() (chapter, error) {
 	c := chapter{ID: "tails", Title: "Tails per bucket",
 		Intro: "Over all scheduled requests, failures as infinitely late (a triangle at the right edge); from the scheduled time."}
 	shown := r.Buckets
@@ -44,17 +46,25 @@ func (r *Report) tailsChapter() chapter {
 		c.Intro += fmt.Sprintf(" The figures show the whole run and the %d largest of %d buckets, the table has all.", maxStrips-1, len(r.Buckets)-1)
 	}
 	for _, t := range r.tailFigures() {
-		c.Drawings = append(c.Drawings, r.strips(t.title, t.name, t.m, shown))
+		d, err := r.strips(t.title, t.name, t.m, shown)
+		if err != nil {
+			return c, err
+		}
+		c.Drawings = append(c.Drawings, d)
 	}
-	return c
+	return c, nil
 }
 
-func (r *Report) strips(title, name string, m metric, buckets []Bucket) drawing {
+func (r *Report) strips(title, name string, m metric, buckets []Bucket) (drawing, error) {
 	s := chart.Strips{Title: title, What: "p50, p95 and p99 of each bucket over all its scheduled requests", XLabel: "ms, log scale"}
 	n, intervals, limits := 0, false, false
 	for i, b := range buckets {
 		at := slices.IndexFunc(b.Metrics, func(m Metric) bool { return m.Name == name })
 		t := b.Metrics[at].Tail
+		tail, err := leaves(b.Metrics[at])
+		if err != nil {
+			return drawing{}, err
+		}
 		if i == 0 {
 			n = t.N
 		}
@@ -66,9 +76,9 @@ func (r *Report) strips(title, name string, m metric, buckets []Bucket) drawing 
 			p      float64
 			colour int
 		}{{"p50", t.P50, .5, colourP50}, {"p95", t.P95, .95, colourP95}, {"p99", t.P99, .99, colourP99}} {
-			lo, hi := r.interval(m, b, x.p)
+			lo, hi := r.interval(m, b, tail, x.name, x.p)
 			text := fmt.Sprintf("%s %s ms", x.name, short(x.v))
-			if !math.IsNaN(lo) && !math.IsNaN(hi) {
+			if !math.IsNaN(lo) || !math.IsNaN(hi) {
 				intervals = true
 				text += fmt.Sprintf(" [%s, %s]", short(Figure(lo)), short(Figure(hi)))
 			}
@@ -82,28 +92,47 @@ func (r *Report) strips(title, name string, m metric, buckets []Bucket) drawing 
 		d.Note = fmt.Sprintf("n = %s.", counted(n, "gap", "gaps"))
 	}
 	if intervals {
-		d.Note += " Bars: bounds of the gate's rules at its confidence; one that reaches the edge has no upper bound."
+		d.Note += " Bars: intervals of the percentile, else the bounds of the gate's rule on it; one that reaches an edge is open there."
 	}
 	if limits {
 		d.Keys = append(d.Keys, drawingKey{"kl", "limit"})
 	}
 	if d.SVG == "" {
-		return drawing{Title: title, Why: r.lacks(m)}
+		return drawing{Title: title, Why: r.lacks(m)}, nil
 	}
-	return d
+	return d, nil
 }
 
-// interval are the bounds of a percentile in ms, NaN where the report has none.
-func (r *Report) interval(m metric, b Bucket, p float64) (lo, hi float64) {
-	if r.gate == nil || r.gate.FromSent {
-		return math.NaN(), math.NaN()
+// interval are the bounds of a percentile in ms: those that its tail tells (tail.intervals.p95.lower …), else those of the
+// gate's rule on it. NaN where the report has none.
+func (r *Report) interval(m metric, b Bucket, tail []jsonleaf.Leaf, name string, p float64) (lo, hi float64) {
+	lo, hi = math.NaN(), math.NaN()
+	for _, l := range tail {
+		switch l.Path {
+		case "tail.intervals." + name + ".lower":
+			lo = numberOf(l.Exact)
+		case "tail.intervals." + name + ".upper":
+			hi = numberOf(l.Exact)
+		}
+	}
+	if !math.IsNaN(lo) || !math.IsNaN(hi) || r.gate == nil || r.gate.FromSent {
+		return lo, hi
 	}
 	for i, rule := range r.gate.Rules {
 		if v := r.Gate.Rules[i]; rule.kind == percentileRule && rule.metric == m && rule.p == p && rule.By.json() == b.By.json() && v.Lower.Known() && v.Upper.Known() {
 			return float64(v.Lower), float64(v.Upper)
 		}
 	}
-	return math.NaN(), math.NaN()
+	return lo, hi
+}
+
+// numberOf is the number of a leaf, NaN for null.
+func numberOf(exact string) float64 {
+	x, err := strconv.ParseFloat(exact, 64)
+	if err != nil {
+		return math.NaN()
+	}
+	return x
 }
 
 // sweepChapter draws several runs as curves over their request rates.
@@ -131,8 +160,7 @@ func (r *Report) sweep(title, name string, m metric) drawing {
 		if !p.RequestRate.Known() {
 			continue
 		}
-		i := slices.IndexFunc(p.Metrics, func(m Metric) bool { return m.Name == name })
-		t := p.Metrics[i].Tail
+		t := p.Tails[slices.IndexFunc(p.Tails, func(t RateTail) bool { return t.Name == name })]
 		for k, v := range []Figure{t.P99, t.P95, t.P50} {
 			y := float64(v)
 			if math.IsInf(y, 0) {

@@ -105,9 +105,13 @@ func pageNumbers(t testing.TB, page string) map[string]string {
 				if keys[i] == "" {
 					continue
 				}
-				value := td.text()
-				if data := td.all("data"); len(data) > 0 {
-					value = data[0].attr("value")
+				value := strings.TrimSpace(td.Text)
+				for _, data := range td.all("data") {
+					if key := data.attr("data-key"); key != "" {
+						put(table.attr("data-path")+"."+tr.attr("data-row")+"."+key, data.attr("value"))
+					} else {
+						value = data.attr("value")
+					}
 				}
 				put(table.attr("data-path")+"."+tr.attr("data-row")+"."+keys[i], value)
 			}
@@ -139,7 +143,7 @@ func numbersOf(t testing.TB, r *analyze.Report) map[string]string {
 	return out
 }
 
-var inTables = regexp.MustCompile(`^(buckets\.\d+\.([^.]+|metrics\..*)|gate\.rules\.\d+\.[^.]+)$`)
+var inTables = regexp.MustCompile(`^(buckets\.\d+\.([^.]+|throughput\..*|metrics\.[^.]+\.(tail\.)?[^.]+)|gate\.rules\.\d+\.[^.]+)$`)
 
 // The tables of the page carry the very numbers of the JSON: every rule, and every bucket × metric.
 func TestHTMLTablesEqualJSON(t *testing.T) {

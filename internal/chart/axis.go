@@ -29,7 +29,7 @@ func (a axis) at(v float64) float64 {
 	return a.from + (v-lo)/(hi-lo)*(a.to-a.from)
 }
 
-// ticks are round values inside the axis: powers of ten with 2 and 5 on a log axis, else 1, 2 or 5 times one.
+// ticks are round values inside the axis: powers of ten on a log axis, with some between them on a short one, else 1, 2 or 5 times one.
 func (a axis) ticks() []float64 {
 	var out []float64
 	if a.nines {
@@ -51,9 +51,9 @@ func (a axis) ticks() []float64 {
 			if decades > 9 && math.Mod(e, 2) != 0 {
 				continue
 			}
-			for _, m := range []float64{1, 2, 5} {
+			for _, m := range mantissas(decades) {
 				v := m * math.Pow(10, e)
-				if v >= a.lo*(1-1e-9) && v <= a.hi*(1+1e-9) && (m == 1 || decades < 2.5) {
+				if v >= a.lo*(1-1e-9) && v <= a.hi*(1+1e-9) {
 					out = append(out, v)
 				}
 			}
@@ -75,6 +75,19 @@ func (a axis) ticks() []float64 {
 		out = append(out, k*step)
 	}
 	return out
+}
+
+// mantissas are the digits that ticks of a log axis begin with: more of them the shorter it is.
+func mantissas(decades float64) []float64 {
+	switch {
+	case decades < .6:
+		return []float64{1, 1.5, 2, 3, 4, 5, 6, 7, 8, 9}
+	case decades < 1.2:
+		return []float64{1, 1.5, 2, 3, 5, 7}
+	case decades < 2.5:
+		return []float64{1, 2, 5}
+	}
+	return []float64{1}
 }
 
 // symLog is the scale of a symmetric axis: linear near zero.

@@ -11,7 +11,7 @@ import (
 // Rooms of the limits' texts: the height of a line, and an estimate of the width of a letter.
 const (
 	textLine   = 16.0
-	letterRoom = 6.0
+	letterRoom = 8.5 // on a telephone
 )
 
 // near says whether a limit is drawn: one far beyond the data would press them flat.
@@ -31,7 +31,7 @@ func (c *Chart) limits(b *strings.Builder, x, y axis) {
 		switch text := escape(l.Text); {
 		case l.OnX && l.Value >= x.lo && l.Value <= x.hi:
 			at, anchor, shift := x.at(l.Value), "start", 4.0
-			if at+4+letterRoom*float64(len([]rune(l.Text))) > chartW-padRight {
+			if room := chartW - padRight - at; room < 4+letterRoom*float64(len([]rune(l.Text))) && room < at-padLeft {
 				anchor, shift = "end", -4
 			}
 			row++

@@ -21,8 +21,8 @@ type Strip struct {
 	Limits []Limit
 }
 
-// Place is a value of a series, with its interval. NaN has no place, and infinity stands at the right edge; bounds that
-// are NaN are not drawn.
+// Place is a value of a series, with its interval. NaN has no place, and infinity stands at the right edge; an
+// interval with one bound that is NaN is open there, with two it is not drawn.
 type Place struct {
 	Series    int // its colour
 	X, Lo, Hi float64
@@ -98,22 +98,26 @@ func (row *Strip) draw(b *strings.Builder, x axis, top float64) {
 			fmt.Fprintf(b, `<path class="limit" d="M%.1f %.1fv16"><title>%s</title></path>`, x.at(l.Value), middle-8, escape(l.Text))
 		}
 	}
-	place := func(v float64) float64 { // the ends of an interval may lie beyond the axis
+	edge := func(v, open float64) float64 { // zero, and the ends of an interval, may lie beyond the axis
+		if math.IsNaN(v) {
+			return open
+		}
 		return min(max(x.at(max(v, x.lo)), x.from), chartW-padRight)
 	}
 	for i := len(row.Places) - 1; i >= 0; i-- {
 		p := row.Places[i]
-		switch {
-		case math.IsNaN(p.X):
+		if math.IsNaN(p.X) {
 			continue
-		case math.IsInf(p.X, 1):
-			at := chartW - padRight - 5 - 3*float64(i)
-			fmt.Fprintf(b, `<path class="dot s%d" d="M%.1f %.1fl8 4l-8 4z"><title>%s</title></path>`, p.Series, at, middle-4, escape(p.Text))
-			continue
-		case !math.IsNaN(p.Lo) && !math.IsNaN(p.Hi):
-			at := middle + stripApart*(float64(i)-float64(len(row.Places)-1)/2)
-			fmt.Fprintf(b, `<path class="whisker s%d" d="M%.1f %.1fH%.1f"/>`, p.Series, place(p.Lo), at, place(p.Hi))
 		}
-		fmt.Fprintf(b, `<circle class="dot s%d" cx="%.1f" cy="%.1f" r="4.2"><title>%s</title></circle>`, p.Series, place(p.X), middle, escape(p.Text))
+		if !math.IsNaN(p.Lo) || !math.IsNaN(p.Hi) {
+			fmt.Fprintf(b, `<path class="whisker s%d" d="M%.1f %.1fH%.1f"/>`, p.Series, edge(p.Lo, x.from),
+				middle+stripApart*(float64(i)-float64(len(row.Places)-1)/2), edge(p.Hi, chartW-padRight))
+		}
+		if math.IsInf(p.X, 1) {
+			at := chartW - padRight - 7*float64(len(row.Places)-i)
+			fmt.Fprintf(b, `<path class="dot s%d" d="M%.1f %.1fl6 4l-6 4z"><title>%s</title></path>`, p.Series, at, middle-4, escape(p.Text))
+			continue
+		}
+		fmt.Fprintf(b, `<circle class="dot s%d" cx="%.1f" cy="%.1f" r="4.2"><title>%s</title></circle>`, p.Series, edge(p.X, 0), middle, escape(p.Text))
 	}
 }

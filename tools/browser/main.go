@@ -110,7 +110,8 @@ const measure = `JSON.stringify({
   Numbers: [...document.querySelectorAll('table[data-path]')].flatMap(table => {
     const keys = [...table.tHead.rows[0].cells].map(c => c.dataset.key);
     return [...table.querySelectorAll('tr[data-row]')].flatMap(tr => [...tr.cells].map((c, i) =>
-      [table.dataset.path + '.' + tr.dataset.row + '.' + keys[i], c.querySelector('data')?.getAttribute('value') ?? c.textContent.trim()]).filter((_, i) => keys[i]))
+      [table.dataset.path + '.' + tr.dataset.row + '.' + keys[i], c.querySelector('data:not([data-key])')?.getAttribute('value') ?? c.firstChild?.textContent.trim() ?? '']).filter((_, i) => keys[i])
+      .concat([...tr.querySelectorAll('data[data-key]')].map(d => [table.dataset.path + '.' + tr.dataset.row + '.' + d.dataset.key, d.getAttribute('value')])))
   }).concat([...document.querySelectorAll('[data-json]')].map(e => [e.dataset.json, e.getAttribute('value')])),
   Figures: [...document.querySelectorAll('svg')].map(svg => {
     const box = svg.getBoundingClientRect(), data = [...svg.querySelectorAll('.line,.bar,.cell,.dot,.whisker,.range,.fail,[data-mark]')];

@@ -12,7 +12,7 @@ import (
 )
 
 // tabled are the numbers that every report must show.
-var tabled = regexp.MustCompile(`^(buckets\.\d+\.([^.]+|metrics\..*)|gate\.rules\.\d+\.[^.]+)$`)
+var tabled = regexp.MustCompile(`^(buckets\.\d+\.([^.]+|throughput\..*|metrics\.[^.]+\.(tail\.)?[^.]+)|gate\.rules\.\d+\.[^.]+)$`)
 
 // compare holds the numbers of a page against the JSON beside it, if there is one.
 func (v *view) compare(page string) ([]string, error) {
