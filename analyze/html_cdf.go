@@ -77,8 +77,8 @@ func (r *Report) latencyCDF(title string, m metric) drawing {
 			n = max(n, q.count()+failed)
 		}
 	}
-	switch {
-	case m == ttft || m == e2e:
+	switch m {
+	case ttft, e2e:
 		add("from scheduled", m)
 		add("from sent", m.fromSent())
 	default:

@@ -98,7 +98,7 @@ func (r *Report) runFigures(t timeline) *runFigures {
 
 // empty is a figure over time without its lines.
 func (f *runFigures) empty(title, unit, what string) *chart.Chart {
-	c := f.timeline.chart(title, unit, what)
+	c := f.chart(title, unit, what)
 	c.Bands = f.bands
 	return c
 }

@@ -1,6 +1,7 @@
 package analyze
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -174,7 +175,7 @@ func (f *runFigures) errors() drawing {
 			}
 		}
 	}
-	slices.SortFunc(kinds, func(a, b int32) int { return compareText(d.statusName(a), d.statusName(b)) })
+	slices.SortFunc(kinds, func(a, b int32) int { return cmp.Compare(d.statusName(a), d.statusName(b)) })
 	var keys []drawingKey
 	for k, code := range kinds {
 		keys = append(keys, seriesKey(k%seriesColours, fmt.Sprintf("%s (%s)", d.statusName(code), grouped(f.countOf(code)))))

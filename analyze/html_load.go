@@ -5,13 +5,10 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 )
 
 // seriesColours is how many colours the page has for lines.
 const seriesColours = 8
-
-func compareText(a, b string) int { return cmp.Compare(a, b) }
 
 // inflight draws the requests on the way beside the servers' own counts, the most of each slice.
 func (f *runFigures) inflight() drawing {
@@ -143,12 +140,4 @@ func (f *runFigures) clientChapter() chapter {
 	return chapter{ID: "client", Title: "The client's own lateness",
 		Intro:    "A run in which requests leave late says little about the target; validity is judged on this before any verdict.",
 		Drawings: []drawing{drawn(c, note, f.lacks(lag)), f.lagCDF()}}
-}
-
-// join names things in a sentence.
-func join(names []string) string {
-	if len(names) < 2 {
-		return strings.Join(names, "")
-	}
-	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
 }

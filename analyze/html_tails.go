@@ -40,9 +40,7 @@ func (r *Report) tailsChapter() (chapter, error) {
 		Intro: "Over all scheduled requests, failures as infinitely late (a triangle at the right edge); from the scheduled time."}
 	shown := r.Buckets
 	if len(shown) > maxStrips {
-		shown = slices.Clone(r.Buckets[1:])
-		slices.SortStableFunc(shown, func(a, b Bucket) int { return b.Scheduled - a.Scheduled })
-		shown = append(r.Buckets[:1:1], shown[:maxStrips-1]...)
+		shown = r.largest()
 		c.Intro += fmt.Sprintf(" The figures show the whole run and the %d largest of %d buckets, the table has all.", maxStrips-1, len(r.Buckets)-1)
 	}
 	for _, t := range r.tailFigures() {
@@ -53,6 +51,22 @@ func (r *Report) tailsChapter() (chapter, error) {
 		c.Drawings = append(c.Drawings, d)
 	}
 	return c, nil
+}
+
+// largest are the whole run and the largest buckets, in the order of the report.
+func (r *Report) largest() []Bucket {
+	order := make([]int, len(r.Buckets)-1)
+	for i := range order {
+		order[i] = i + 1
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return r.Buckets[b].Scheduled - r.Buckets[a].Scheduled })
+	order = order[:maxStrips-1]
+	slices.Sort(order)
+	out := r.Buckets[:1:1]
+	for _, i := range order {
+		out = append(out, r.Buckets[i])
+	}
+	return out
 }
 
 func (r *Report) strips(title, name string, m metric, buckets []Bucket) (drawing, error) {

@@ -109,7 +109,7 @@ func (row *Strip) draw(b *strings.Builder, x axis, top float64) {
 		if math.IsNaN(p.X) {
 			continue
 		}
-		if !math.IsNaN(p.Lo) || !math.IsNaN(p.Hi) {
+		if !math.IsInf(p.Lo, 1) && !(math.IsNaN(p.Lo) && math.IsNaN(p.Hi)) {
 			fmt.Fprintf(b, `<path class="whisker s%d" d="M%.1f %.1fH%.1f"/>`, p.Series, edge(p.Lo, x.from),
 				middle+stripApart*(float64(i)-float64(len(row.Places)-1)/2), edge(p.Hi, chartW-padRight))
 		}
