@@ -94,7 +94,6 @@ func (f *runFigures) serversSum(metric string) ([]float64, int) {
 		for _, s := range f.view.seen(p) {
 			if s.metric == metric {
 				all = append(all, s)
-				looks += len(s.at)
 			}
 		}
 		if len(all) == 0 {
@@ -107,7 +106,9 @@ func (f *runFigures) serversSum(metric string) ([]float64, int) {
 			sum := 0.0
 			for _, s := range all {
 				i, found := slices.BinarySearch(s.at, at)
-				if !found {
+				if found {
+					looks++
+				} else {
 					i-- // the latest before
 				}
 				if i >= 0 {

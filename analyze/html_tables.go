@@ -58,8 +58,10 @@ func cellOf(l jsonleaf.Leaf) gridCell {
 	switch l.Exact {
 	case "null":
 		return gridCell{Exact: l.Exact, Short: "–"}
-	case "inf", "-inf":
+	case "inf":
 		return gridCell{Exact: l.Exact, Short: "∞"}
+	case "-inf":
+		return gridCell{Exact: l.Exact, Short: "−∞"}
 	}
 	x, err := strconv.ParseFloat(l.Exact, 64)
 	if err != nil {
@@ -95,8 +97,9 @@ func tabulate(path, corner string, n int, row func(i int) (key, head string, v a
 			rows[i] = append(rows[i], l)
 		}
 	}
+	all := slices.Clone(g.Columns)
 	g.Columns = slices.DeleteFunc(g.Columns, func(c gridColumn) bool { // an object that is null in some rows
-		return slices.ContainsFunc(g.Columns, func(o gridColumn) bool { return strings.HasPrefix(o.Key, c.Key+".") })
+		return slices.ContainsFunc(all, func(o gridColumn) bool { return strings.HasPrefix(o.Key, c.Key+".") })
 	})
 	for i, c := range g.Columns {
 		index[c.Key] = i + 1
@@ -117,6 +120,9 @@ func (r *Report) tailsTable() (grid, error) {
 	g, err := tabulate("buckets", "bucket", len(r.Buckets), func(i int) (string, string, any) {
 		return strconv.Itoa(i), r.Buckets[i].By.String(), r.Buckets[i]
 	}, tailColumns)
+	if err != nil {
+		return g, err
+	}
 	return g.sorted(func(key string) int {
 		switch {
 		case slices.Contains([]string{"scheduled", "ok", "success_rate"}, key):
@@ -125,7 +131,7 @@ func (r *Report) tailsTable() (grid, error) {
 			return 1
 		}
 		return 2
-	}), err
+	}), nil
 }
 
 // sorted puts the columns in order of rank, and leaves the order of equals.
@@ -227,7 +233,7 @@ func (r *Report) ratesTable() (grid, error) {
 		}
 		return strconv.Itoa(i), name, r.Rates[i]
 	}, func(path string) (string, bool) {
-		return edgeAt(path[strings.LastIndexByte(path, '.')+1:]), !strings.HasSuffix(path, ".n")
+		return edgeAt(path[strings.LastIndexByte(path, '.')+1:]), path != "run_id" && !strings.HasSuffix(path, ".n")
 	})
 }
 
@@ -236,7 +242,7 @@ func (r *Report) serversTable() (grid, error) {
 	return tabulate("servers", "target", len(r.Servers), func(i int) (string, string, any) {
 		return strconv.Itoa(i), r.Servers[i].Target, r.Servers[i]
 	}, func(path string) (string, bool) {
-		return "", !strings.HasSuffix(path, ".n") && (!strings.HasSuffix(path, ".total") || strings.Contains(path, "preemptions"))
+		return "", path != "target" && !strings.HasSuffix(path, ".n") && (!strings.HasSuffix(path, ".total") || strings.Contains(path, "preemptions"))
 	})
 }
 
