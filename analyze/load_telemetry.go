@@ -60,60 +60,28 @@ func (d *Data) loadTelemetry(ctx context.Context, dir string, in *Input) {
 
 // readSeries reads the metrics that reports use, in order of target and metric.
 func readSeries(ctx context.Context, path string) ([]series, error) {
-	c, err := parquetio.OpenColumns(path)
+	s, err := readSamples(ctx, path)
 	if err != nil {
 		return nil, err
 	}
-	defer c.Close()
-	var at []int64
-	var values []float64
-	var metric, target []int32
-	var metrics, targets parquetio.Dict
-	codes := func(dict *parquetio.Dict, name string, to *[]int32) error {
-		return c.Strings(ctx, name, dict, func(codes []int32) error {
-			*to = append(*to, codes...)
-			return nil
-		})
-	}
-	if err := c.Int64s(ctx, "at_us", func(v []int64, _ []bool) error {
-		at = append(at, v...)
-		return nil
-	}); err != nil {
-		return nil, err
-	}
-	if err := c.Float64s(ctx, "value", func(v []float64, _ []bool) error {
-		values = append(values, v...)
-		return nil
-	}); err != nil {
-		return nil, err
-	}
-	if err := codes(&metrics, "metric", &metric); err != nil {
-		return nil, err
-	}
-	if err := codes(&targets, "target", &target); err != nil {
-		return nil, err
-	}
-	if len(values) != len(at) || len(metric) != len(at) || len(target) != len(at) {
-		return nil, fmt.Errorf("reading %s: columns of different lengths", path)
-	}
-	used := make([]bool, len(metrics.Words))
-	for i, name := range metrics.Words {
+	used := make([]bool, len(s.metrics.Words))
+	for i, name := range s.metrics.Words {
 		used[i] = slices.Contains(serverSources, name)
 	}
 	index := map[[2]int32]int{}
 	var out []series
-	for i := range at {
-		if metric[i] < 0 || target[i] < 0 || !used[metric[i]] {
+	for i, at := range s.at {
+		if s.metric[i] < 0 || s.target[i] < 0 || !used[s.metric[i]] {
 			continue
 		}
-		key := [2]int32{target[i], metric[i]}
+		key := [2]int32{s.target[i], s.metric[i]}
 		k, ok := index[key]
 		if !ok {
 			k = len(out)
 			index[key] = k
-			out = append(out, series{target: targets.Words[target[i]], metric: metrics.Words[metric[i]]})
+			out = append(out, series{target: s.targets.Words[s.target[i]], metric: s.metrics.Words[s.metric[i]]})
 		}
-		out[k].at, out[k].values = append(out[k].at, at[i]), append(out[k].values, values[i])
+		out[k].at, out[k].values = append(out[k].at, at), append(out[k].values, s.value[i])
 	}
 	for i := range out {
 		out[i].settle()
@@ -152,6 +120,51 @@ func (s *series) settle() {
 		}
 	}
 	s.at, s.values = s.at[:n], s.values[:n]
+}
+
+// samples are the rows of a telemetry table as columns; metric and target are codes.
+type samples struct {
+	at               []int64
+	value            []float64
+	metric, target   []int32
+	metrics, targets parquetio.Dict
+}
+
+func readSamples(ctx context.Context, path string) (*samples, error) {
+	c, err := parquetio.OpenColumns(path)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	s := &samples{}
+	codes := func(dict *parquetio.Dict, name string, to *[]int32) error {
+		return c.Strings(ctx, name, dict, func(codes []int32) error {
+			*to = append(*to, codes...)
+			return nil
+		})
+	}
+	if err := c.Int64s(ctx, "at_us", func(v []int64, _ []bool) error {
+		s.at = append(s.at, v...)
+		return nil
+	}); err != nil {
+		return nil, err
+	}
+	if err := c.Float64s(ctx, "value", func(v []float64, _ []bool) error {
+		s.value = append(s.value, v...)
+		return nil
+	}); err != nil {
+		return nil, err
+	}
+	if err := codes(&s.metrics, "metric", &s.metric); err != nil {
+		return nil, err
+	}
+	if err := codes(&s.targets, "target", &s.target); err != nil {
+		return nil, err
+	}
+	if n := len(s.at); len(s.value) != n || len(s.metric) != n || len(s.target) != n {
+		return nil, fmt.Errorf("reading %s: columns of different lengths", path)
+	}
+	return s, nil
 }
 
 // waiting is the servers' queue on a grid, all targets together: each target's mean in a cell, or its last one where it
