@@ -15,7 +15,6 @@ type drawing struct {
 	SVG   template.HTML
 	Note  string // n, and how to read it
 	Why   string // there is nothing to draw
-	Wide  bool   // takes the whole width
 }
 
 type drawingKey struct{ Class, Name string }
@@ -107,7 +106,8 @@ func (f *runFigures) empty(title, unit, what string) *chart.Chart {
 func (f *runFigures) burstsText() string {
 	switch {
 	case len(f.bands) == 0:
-		return fmt.Sprintf("No burst was declared, and in no %d s did %g times as many requests arrive as on average.", max(burstWindowUs, f.width)/1_000_000, burstTimes)
+		return fmt.Sprintf("No burst was declared, and none is seen in the arrivals (%d s or more with at least %g times the mean rate and %d deviations of a Poisson process above it).",
+			max(burstWindowUs, f.width)/1_000_000, burstTimes, burstSigmas)
 	case f.declared:
 		return "Shaded: declared bursts."
 	}
