@@ -78,6 +78,7 @@ func Analyze(ctx context.Context, d *Data, o Options) (*Report, error) {
 	r.Attainment, r.Throughput = whole.Attainment, whole.Throughput
 	r.Workload = d.workload(v.rows)
 	r.Unchecked = append(r.Unchecked, d.unknownLengths(v.rows, r.OK)...)
+	r.Rates, r.Servers = v.rates(o.Gate), v.servers()
 	reasons, judged := v.validity(o.Gate.TTFTLimit())
 	r.Invalid = append(r.Invalid, reasons...)
 	if judged {

@@ -30,6 +30,7 @@ type Input struct {
 	runID    string            // of the first row, "" when it tells none
 	clock    string            // inputs with the same clock share the schedule's zero
 	looks    []look            // the servers' queues, from the run's telemetry
+	shown    []series          // all that reports show of it
 }
 
 // Data holds result rows as columns. Times are µs since the schedule's zero of their input.

@@ -195,3 +195,11 @@ func ranked(list []Cause) []Cause {
 	}
 	return list
 }
+
+// bucketSuffix names a rule's bucket behind its limit.
+func bucketSuffix(t Tuple) string {
+	if len(t) == 0 {
+		return ""
+	}
+	return " (" + t.String() + ")"
+}

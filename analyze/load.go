@@ -74,7 +74,8 @@ func (d *Data) loadFolder(ctx context.Context, dir string) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	in := Input{Path: dir, Manifest: m, Folder: true, looks: d.loadTelemetry(ctx, dir)}
+	in := Input{Path: dir, Manifest: m, Folder: true}
+	d.loadTelemetry(ctx, dir, &in)
 	path := filepath.Join(dir, resultsName)
 	if st, err := os.Stat(path); err == nil {
 		if err := checkListed(m, path, st.Size()); err != nil {

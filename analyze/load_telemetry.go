@@ -1,10 +1,13 @@
 package analyze
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"tailgate/internal/parquetio"
 )
@@ -12,8 +15,11 @@ import (
 // telemetryName is the table of what the targets of a run showed each second.
 const telemetryName = "telemetry.parquet"
 
-// waitingMetric is the server's own queue in it.
-const waitingMetric = "requests_waiting"
+// waitingMetric and runningMetric are the server's own queue and its batch.
+const (
+	waitingMetric = "requests_waiting"
+	runningMetric = "requests_running"
+)
 
 // look is what one target showed at one instant, all its series together.
 type look struct {
@@ -22,39 +28,98 @@ type look struct {
 	waiting float64
 }
 
-// loadTelemetry reads the servers' queues of a run folder, null where it has none. It is beside the results: a file that
-// cannot be read is named as unchecked.
-func (d *Data) loadTelemetry(ctx context.Context, dir string) []look {
-	path := filepath.Join(dir, telemetryName)
-	if _, err := os.Stat(path); err != nil {
-		return nil
-	}
-	looks, err := readLooks(ctx, path)
-	if err != nil {
-		d.Unchecked = append(d.Unchecked, fmt.Sprintf("the servers' queues: %v", err))
-		return nil
-	}
-	return looks
+// series is one canonical metric of one target in order of time, its label sets joined: shares by their maximum, all
+// else by their sum.
+type series struct {
+	target, metric string
+	at             []int64 // µs since the schedule's zero
+	values         []float64
 }
 
-func readLooks(ctx context.Context, path string) ([]look, error) {
+// loadTelemetry reads what the servers of a run folder showed into in, nothing where it has no telemetry. It is beside the
+// results: a file that cannot be read is named as unchecked.
+func (d *Data) loadTelemetry(ctx context.Context, dir string, in *Input) {
+	path := filepath.Join(dir, telemetryName)
+	if _, err := os.Stat(path); err != nil {
+		return
+	}
+	shown, err := readSeries(ctx, path)
+	if err != nil {
+		d.Unchecked = append(d.Unchecked, fmt.Sprintf("the servers' queues: %v", err))
+		return
+	}
+	in.shown = shown
+	for i, s := range shown {
+		for k := range s.at {
+			if s.metric == waitingMetric {
+				in.looks = append(in.looks, look{s.at[k], int32(i), s.values[k]})
+			}
+		}
+	}
+}
+
+// readSeries reads the metrics that reports use, in order of target and metric.
+func readSeries(ctx context.Context, path string) ([]series, error) {
 	s, err := readSamples(ctx, path)
 	if err != nil {
 		return nil, err
 	}
-	waiting := s.metrics.Code([]byte(waitingMetric))
-	var out []look
-	for i := range s.at {
-		if s.metric[i] != waiting {
-			continue
-		}
-		if n := len(out); n > 0 && out[n-1].at == s.at[i] && out[n-1].target == s.target[i] {
-			out[n-1].waiting += s.value[i]
-			continue
-		}
-		out = append(out, look{s.at[i], s.target[i], s.value[i]})
+	used := make([]bool, len(s.metrics.Words))
+	for i, name := range s.metrics.Words {
+		used[i] = slices.Contains(serverSources, name)
 	}
+	index := map[[2]int32]int{}
+	var out []series
+	for i, at := range s.at {
+		if s.metric[i] < 0 || s.target[i] < 0 || !used[s.metric[i]] {
+			continue
+		}
+		key := [2]int32{s.target[i], s.metric[i]}
+		k, ok := index[key]
+		if !ok {
+			k = len(out)
+			index[key] = k
+			out = append(out, series{target: s.targets.Words[s.target[i]], metric: s.metrics.Words[s.metric[i]]})
+		}
+		out[k].at, out[k].values = append(out[k].at, at), append(out[k].values, s.value[i])
+	}
+	for i := range out {
+		out[i].settle()
+	}
+	slices.SortFunc(out, func(a, b series) int {
+		return cmp.Or(cmp.Compare(a.target, b.target), cmp.Compare(a.metric, b.metric))
+	})
 	return out, nil
+}
+
+// settle puts the values in order of time and joins those of one instant.
+func (s *series) settle() {
+	if !slices.IsSorted(s.at) {
+		order := make([]int, len(s.at))
+		for i := range order {
+			order[i] = i
+		}
+		slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(s.at[a], s.at[b]) })
+		at, values := make([]int64, len(order)), make([]float64, len(order))
+		for k, i := range order {
+			at[k], values[k] = s.at[i], s.values[i]
+		}
+		s.at, s.values = at, values
+	}
+	share := strings.HasSuffix(s.metric, "_ratio")
+	n := 0
+	for i := range s.at {
+		switch {
+		case n == 0 || s.at[n-1] != s.at[i]:
+			s.at[n], s.values[n] = s.at[i], s.values[i]
+			n++
+		case share:
+			s.values[n-1] = max(s.values[n-1], s.values[i])
+		default:
+			s.values[n-1] += s.values[i]
+		}
+	}
+	s.at, s.values = s.at[:n], s.values[:n]
 }
 
 // samples are the rows of a telemetry table as columns; metric and target are codes.

@@ -176,6 +176,13 @@ func (r Recovery) text() string {
 
 // textCourse writes what was found in the course of the run: a cold start, and the ways back from bursts.
 func (r *Report) textCourse(b *bytes.Buffer) {
+	if lines := r.course(); len(lines) > 0 {
+		fmt.Fprintf(b, "\ncourse of the run:\n  %s\n", strings.Join(lines, "\n  "))
+	}
+}
+
+// course tells of a cold start and of the recoveries from bursts.
+func (r *Report) course() []string {
 	var lines []string
 	if r.Warmup != nil && r.Warmup.ColdStart {
 		lines = append(lines, r.Warmup.text())
@@ -183,7 +190,5 @@ func (r *Report) textCourse(b *bytes.Buffer) {
 	for _, recovery := range r.Recoveries {
 		lines = append(lines, recovery.text())
 	}
-	if len(lines) > 0 {
-		fmt.Fprintf(b, "\ncourse of the run:\n  %s\n", strings.Join(lines, "\n  "))
-	}
+	return lines
 }

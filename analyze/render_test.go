@@ -3,13 +3,9 @@ package analyze_test
 import (
 	"bytes"
 	"encoding/json"
-	"encoding/xml"
 	"fmt"
-	"regexp"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"tailgate/analyze"
 	"tailgate/schemas"
@@ -91,103 +87,6 @@ func find(v any, path []string) (any, bool) {
 		}
 	}
 	return v, true
-}
-
-var dataValue = regexp.MustCompile(`<data value="([^"]*)">`)
-
-// The tables of the page carry the very numbers of the JSON, and the page needs nothing from elsewhere.
-func TestHTMLTablesEqualJSON(t *testing.T) {
-	r := small(t)
-	var page, object bytes.Buffer
-	if err := r.WriteHTML(&page); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.WriteJSON(&object); err != nil {
-		t.Fatal(err)
-	}
-	var parsed struct {
-		Buckets []struct {
-			Success json.RawMessage `json:"success_rate"`
-			Metrics map[string]struct {
-				Min, Mean, P50, P90, P95, P99, P995, P999, Max json.RawMessage
-				Tail                                           struct{ P50, P95, P99 json.RawMessage }
-			}
-		}
-		Gate struct {
-			Rules []struct {
-				Observed, Lower, Upper json.RawMessage
-				NEff                   json.RawMessage `json:"n_eff"`
-			}
-		}
-	}
-	if err := json.Unmarshal(object.Bytes(), &parsed); err != nil {
-		t.Fatal(err)
-	}
-	var want []string
-	add := func(values ...json.RawMessage) {
-		for _, v := range values {
-			want = append(want, strings.Trim(string(v), `"`))
-		}
-	}
-	for _, v := range parsed.Gate.Rules {
-		add(v.Observed, v.Lower, v.Upper, v.NEff)
-	}
-	for _, b := range parsed.Buckets {
-		add(b.Success)
-		for _, name := range []string{"ttft_ms", "tpot_ms", "e2e_ms"} {
-			add(b.Metrics[name].Tail.P50, b.Metrics[name].Tail.P95, b.Metrics[name].Tail.P99)
-		}
-	}
-	for i, b := range parsed.Buckets {
-		for _, m := range r.Buckets[i].Metrics {
-			x := b.Metrics[m.Name]
-			add(x.Min, x.Mean, x.P50, x.P90, x.P95, x.P99, x.P995, x.P999, x.Max, x.Tail.P50, x.Tail.P95, x.Tail.P99)
-		}
-	}
-	var got []string
-	for _, m := range dataValue.FindAllStringSubmatch(page.String(), -1) {
-		got = append(got, m[1])
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
-	text := page.String()
-	for _, bad := range []string{"<script", "http://", "https://", "@import", "url(", "a <b>", "ZgotmplZ", "NaN"} {
-		if strings.Contains(text, bad) {
-			t.Errorf("the page holds %q", bad)
-		}
-	}
-	if n := strings.Count(text, "<svg "); n != 5 || strings.Count(text, "aria-label=") != n {
-		t.Errorf("%d charts", n)
-	}
-	if strings.Index(text, `class="verdict fail"`) > strings.Index(text, `id="rules"`) {
-		t.Error("the verdict does not come first")
-	}
-	if err := xml.Unmarshal([]byte(svgOf(text)), new(struct{})); err != nil {
-		t.Errorf("a chart is not well formed: %v", err)
-	}
-}
-
-func svgOf(page string) string {
-	a := strings.Index(page, "<svg ")
-	return page[a : a+strings.Index(page[a:], "</svg>")+6]
-}
-
-func TestHTMLWithoutGateOrData(t *testing.T) {
-	for name, lines := range map[string][]string{
-		"nothing sent": {`{"scheduled":0,"status":"not_sent"}`},
-		"one row":      {`{"sent":0,"first":0,"last":0,"status":"ok"}`},
-		"all warm-up":  {`{"sent":0,"first":0,"last":0,"status":"ok","phase":"warmup"}`},
-	} {
-		r := report(t, load(t, jsonl(t, lines...)), "", "class")
-		var b bytes.Buffer
-		if err := r.WriteHTML(&b); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-		if strings.Contains(b.String(), "NaN") || strings.Contains(b.String(), "Inf") || !strings.Contains(b.String(), "no gate") {
-			t.Errorf("%s: broken page", name)
-		}
-	}
 }
 
 func TestTablesHoldTheReport(t *testing.T) {

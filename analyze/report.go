@@ -90,6 +90,10 @@ type Report struct {
 
 	Buckets []Bucket    `json:"buckets"` // the whole run first
 	Gate    *GateReport `json:"gate"`
+	// Rates are the runs apart, where several are given; see docs/report.md.
+	Rates []RatePoint `json:"rates,omitempty"`
+	// Servers is what the targets showed of themselves, where the runs have telemetry.
+	Servers []ServerFacts `json:"servers,omitempty"`
 	// Truth is the comparison with a truth table, where one was asked for.
 	Truth *Truth `json:"truth,omitempty"`
 	// Explain says why requests break limits, where it was asked for.

@@ -73,9 +73,8 @@ func (e *Envelope) html() ([]byte, error) {
 // figure draws the share of violations over the rate: every point, and the fitted curve of each rule, in units of the
 // allowed share.
 func (s *SafeQPS) figure() envelopeFigure {
-	one := 1.0
 	c := chart.Chart{Title: "Violations of " + s.Cell.String(), What: "violations in units of the allowed share, over the request rate",
-		XLabel: "requests/s", YLabel: "violations ÷ allowed", LogY: true, Limit: &one, LimitText: "allowed"}
+		XLabel: "requests/s", YLabel: "violations ÷ allowed", LogY: true, Limits: []chart.Limit{{Value: 1, Text: "allowed"}}}
 	f := envelopeFigure{Title: c.Title}
 	low, high := math.Inf(1), 0.0
 	for _, p := range s.Points {

@@ -107,7 +107,7 @@ func autocorrelations(acf []float64) grid {
 func (p *Profile) dispersionFigure() figure {
 	f := figure{ID: "idc", Title: "Dispersion of counts by scale"}
 	c := &chart.Chart{Title: "Index of dispersion", What: "variance over mean of the arrivals in windows of each width, with 95 % intervals; 1 = Poisson",
-		XLabel: "window, seconds", YLabel: "variance / mean", LogX: true, LogY: true, Limit: val(1), LimitText: "Poisson"}
+		XLabel: "window, seconds", YLabel: "variance / mean", LogX: true, LogY: true, Limits: []chart.Limit{{Value: 1, Text: "Poisson"}}}
 	l := chart.Line{}
 	g := grid{Title: "Numbers", Head: []string{"window (s)", "windows", "mean", "variance", "IDC", "from", "to", "peak/mean"}}
 	for _, d := range total(p.Dispersion) {

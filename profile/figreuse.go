@@ -21,7 +21,9 @@ func (p *Profile) hitsFigure() figure {
 	g := grid{Title: "Numbers", Head: []string{"policy", "capacity (blocks)", "of blocks", "± of the sample", "of tokens", "mean of requests", "share of blocks sampled"}}
 	for _, h := range rows {
 		if h.CapacityBlocks == nil {
-			c.Limit, c.LimitText = h.BlockHit, "blocks, no limit to the cache"
+			if h.BlockHit != nil {
+				c.Limits = []chart.Limit{{Value: *h.BlockHit, Text: "blocks, no limit to the cache"}}
+			}
 			g.row(h.Policy, "no limit", h.BlockHit, h.BlockHitError, h.TokenHit, h.RequestMeanHit, h.SampleRate)
 			continue
 		}

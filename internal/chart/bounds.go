@@ -32,11 +32,16 @@ func (c *Chart) bounds() (x, y axis, any bool) {
 	}
 	for _, b := range c.Bars {
 		xs.add(b.X0, b.X1)
-		ys.add(b.Y)
+		ys.add(b.Base, b.Y)
 	}
 	for _, e := range c.Cells {
 		xs.add(e.X0, e.X1)
 		ys.add(e.Y0, e.Y1)
+	}
+	for _, r := range c.Ranges {
+		xs.add(r.X...)
+		ys.add(r.Lo...)
+		ys.add(r.Hi...)
 	}
 	for _, w := range c.Whiskers {
 		ys.add(w.Lo, w.Hi)
@@ -45,10 +50,18 @@ func (c *Chart) bounds() (x, y axis, any bool) {
 	if !c.LogY {
 		ys.lo = min(ys.lo, 0)
 	}
-	if c.Limit != nil && any && *c.Limit < 3*ys.hi {
-		ys.add(*c.Limit)
+	for _, l := range c.Limits {
+		switch {
+		case l.OnX && l.near(xs, c.LogX):
+			xs.add(l.Value)
+		case !l.OnX && any && l.near(ys, c.LogY):
+			ys.add(l.Value)
+		}
 	}
-	if c.LogX && len(c.Cells) == 0 {
+	switch {
+	case c.XRange != nil:
+		xs.lo, xs.hi = c.XRange[0], c.XRange[1]
+	case c.LogX && len(c.Cells) == 0:
 		xs.lo, xs.hi = xs.lo/1.4, xs.hi*1.4
 	}
 	if xs.hi <= xs.lo {
@@ -58,6 +71,8 @@ func (c *Chart) bounds() (x, y axis, any bool) {
 		}
 	}
 	switch {
+	case c.Percentiles:
+		ys.lo, ys.hi = 0, max(ys.hi, .9)
 	case c.LogY && len(c.Cells) == 0:
 		ys.lo, ys.hi = ys.lo/1.4, ys.hi*1.4
 	case c.LogY:
@@ -67,6 +82,9 @@ func (c *Chart) bounds() (x, y axis, any bool) {
 		ys.hi += .06 * (ys.hi - ys.lo)
 	}
 	x = axis{lo: xs.lo, hi: xs.hi, from: padLeft, to: chartW - padRight, log: c.LogX, sym: c.SymX}
-	y = axis{lo: ys.lo, hi: ys.hi, from: chartH - low, to: padTop, log: c.LogY}
+	y = axis{lo: ys.lo, hi: ys.hi, from: chartH - low, to: padTop, log: c.LogY, nines: c.Percentiles}
+	if c.XRange != nil {
+		x.most = 8
+	}
 	return x, y, any
 }

@@ -1,12 +1,11 @@
 // Package chart draws figures as SVG text, with no script. Colours and strokes come from the style of the page that
-// holds them: classes grid, tick, axis, line, limit, fail, bar, cell, dot, whisker, band, and s0, s1 … by series.
+// holds them: classes grid, tick, axis, line, limit, fail, bar, cell, dot, whisker, range, band, name, and s0, s1 … by series.
 //
 // In: values in the units of the axes. Out: one <svg> element, or nothing when there is nothing to draw.
 package chart
 
 import (
 	"fmt"
-	"html"
 	"html/template"
 	"math"
 	"strings"
@@ -17,24 +16,43 @@ type Chart struct {
 	Title, What string // what it shows, for readers who cannot see it
 	XLabel      string
 	YLabel      string
-	LogX, LogY  bool // what is not above zero is not drawn
-	SymX        bool // x is logarithmic to both sides of zero
+	LogX, LogY  bool        // what is not above zero is not drawn
+	SymX        bool        // x is logarithmic to both sides of zero
+	Percentiles bool        // y is a share from 0 to 1 on a scale that gives every nine the same room
+	XRange      *[2]float64 // x goes from and to these; null = as the data
 	Lines       []Line
 	Dots        []Line // places without a line, in the colour after the lines'
 	Bars        []Bar
 	Cells       []Cell
 	Whiskers    []Whisker // intervals
+	Ranges      []Range   // shaded behind the lines
 	Bands       []Band    // spans of x that are shaded behind everything
-	Limit       *float64  // drawn across, in units of y
-	LimitText   string
+	Limits      []Limit
 	Marks       []float64 // x of failures, ticks along the top
 	Shares      bool      // y goes from 0 to 1
 }
 
+// Limit is a value that is drawn across the figure, where it is not far beyond the data.
+type Limit struct {
+	Value float64
+	Text  string
+	OnX   bool // it is a value of x
+}
+
 // Line is one series; NaN breaks it.
 type Line struct {
-	Name string
-	X, Y []float64
+	Name   string
+	X, Y   []float64
+	Colour int  // from 1; 0 = that of its place among the lines
+	Marked bool // its points are marked too
+}
+
+// Series is the number in the class of the i-th line's colour.
+func (l Line) Series(i int) int {
+	if l.Colour > 0 {
+		return l.Colour - 1
+	}
+	return i
 }
 
 // Add appends a point.
@@ -58,28 +76,25 @@ func (c *Chart) SVG() template.HTML {
 		y.lo, y.hi = 0, 1
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg viewBox="0 0 %.0f %.0f" role="img" aria-label="%s">`, chartW, chartH, html.EscapeString(c.Title+": "+c.What))
+	fmt.Fprintf(&b, `<svg viewBox="0 0 %.0f %.0f" role="img" aria-label="%s">`, chartW, chartH, escape(c.Title+": "+c.What))
 	c.bands(&b, x)
 	for _, t := range y.ticks() {
 		fmt.Fprintf(&b, `<path class="grid" d="M%.1f %.1fH%.1f"/><text class="tick" x="%.1f" y="%.1f" text-anchor="end">%s</text>`,
-			padLeft, y.at(t), chartW-padRight, padLeft-7, y.at(t)+4, tickText(t))
+			padLeft, y.at(t), chartW-padRight, padLeft-7, y.at(t)+4, y.text(t))
 	}
 	for _, t := range x.ticks() {
 		fmt.Fprintf(&b, `<path class="grid" d="M%.1f %.1fV%.1f"/><text class="tick" x="%.1f" y="%.1f" text-anchor="middle">%s</text>`,
-			x.at(t), chartH-low, padTop, x.at(t), chartH-low+16, tickText(t))
+			x.at(t), chartH-low, padTop, x.at(t), chartH-low+16, x.text(t))
 	}
-	fmt.Fprintf(&b, `<text class="axis" x="%.1f" y="%.1f" text-anchor="end">%s</text>`, chartW-padRight, chartH-6, html.EscapeString(c.XLabel))
-	fmt.Fprintf(&b, `<text class="axis" x="4" y="10">%s</text>`, html.EscapeString(c.YLabel))
-	if c.Limit != nil && *c.Limit <= y.hi {
-		at := y.at(*c.Limit)
-		fmt.Fprintf(&b, `<path class="limit" d="M%.1f %.1fH%.1f"/><text class="limit" x="%.1f" y="%.1f" text-anchor="end">%s</text>`,
-			padLeft, at, chartW-padRight, chartW-padRight, at-4, html.EscapeString(c.LimitText))
-	}
+	fmt.Fprintf(&b, `<text class="axis" x="%.1f" y="%.1f" text-anchor="end">%s</text>`, chartW-padRight, chartH-6, escape(c.XLabel))
+	fmt.Fprintf(&b, `<text class="axis" x="4" y="10">%s</text>`, escape(c.YLabel))
 	c.areas(&b, x, y)
+	c.ranges(&b, x, y)
 	for i := len(c.Lines) - 1; i >= 0; i-- { // the first line lies on top
-		fmt.Fprintf(&b, `<path class="line s%d" d="%s"/>`, i, path(c.Lines[i], x, y))
+		fmt.Fprintf(&b, `<path class="line s%d" d="%s"/>`, c.Lines[i].Series(i), path(c.Lines[i], x, y))
 	}
 	c.points(&b, x, y)
+	c.limits(&b, x, y)
 	for _, m := range c.Marks {
 		fmt.Fprintf(&b, `<path class="fail" d="M%.1f %.1fv7"/>`, x.at(m), padTop-7)
 	}

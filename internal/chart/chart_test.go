@@ -14,7 +14,7 @@ func TestNothingToDraw(t *testing.T) {
 		"no data":              {},
 		"only NaN":             {Lines: []Line{{X: []float64{1, 2}, Y: []float64{math.NaN(), math.NaN()}}}},
 		"nothing above zero":   {LogX: true, LogY: true, Lines: []Line{{X: []float64{1, 0}, Y: []float64{0, 3}}}},
-		"a limit without data": {Limit: new(float64)},
+		"a limit without data": {Limits: []Limit{{Value: 1}}},
 	} {
 		if svg := c.SVG(); svg != "" {
 			t.Errorf("%s: %s", name, svg)
@@ -23,7 +23,6 @@ func TestNothingToDraw(t *testing.T) {
 }
 
 func TestEveryMarkIsDrawn(t *testing.T) {
-	one := 1.0
 	points := Line{Name: "a", X: []float64{1, 10, 100}, Y: []float64{1, 2, 4}}
 	cases := []struct {
 		name  string
@@ -37,7 +36,12 @@ func TestEveryMarkIsDrawn(t *testing.T) {
 		{"cells", Chart{LogX: true, LogY: true, Cells: []Cell{{X0: 1, X1: 2, Y0: 1, Y1: 4, Share: .5}}}, map[string]int{`fill-opacity="0.50"`: 1}},
 		{"whiskers", Chart{LogY: true, Lines: []Line{points}, Whiskers: []Whisker{{X: 1, Lo: .5, Hi: 2}, {X: 2, Lo: 0, Hi: 2}}}, map[string]int{`class="whisker"`: 1}},
 		{"bands inside the axis", Chart{Lines: []Line{points}, Bands: []Band{{X0: 1, X1: 2}, {X0: 500, X1: 600}}}, map[string]int{`class="band"`: 1}},
-		{"limit", Chart{Lines: []Line{points}, Limit: &one, LimitText: "<1>"}, map[string]int{`class="limit"`: 2, "&lt;1&gt;": 1}},
+		{"limit", Chart{Lines: []Line{points}, Limits: []Limit{{Value: 1, Text: "<1>"}, {Value: 10, Text: "x", OnX: true}, {Value: 1e6, Text: "far"}}}, map[string]int{`class="limit"`: 4, "&lt;1&gt;": 1, "far": 0}},
+		{"stacked bars", Chart{Bars: []Bar{{X0: 0, X1: 1, Y: 2}, {X0: 0, X1: 1, Base: 2, Y: 4, Series: 1}}}, map[string]int{`class="bar s`: 2, `height="87.7"`: 2}},
+		{"ranges break", Chart{Ranges: []Range{{X: []float64{1, 2, 3, 4}, Lo: []float64{1, 1, math.NaN(), 2}, Hi: []float64{2, 3, math.NaN(), 3}}}}, map[string]int{`class="range s0"`: 1, "z": 2}},
+		{"a line's own colour and its points", Chart{Lines: []Line{{X: []float64{1, 2}, Y: []float64{1, math.NaN()}, Colour: 4, Marked: true}}}, map[string]int{`class="line s3"`: 1, `class="dot s3"`: 1}},
+		{"many nines", Chart{Percentiles: true, Lines: []Line{{X: []float64{1, 10}, Y: []float64{.5, .99995}}}}, map[string]int{">99.99<": 1, `text-anchor="end">0<`: 0}},
+		{"few nines", Chart{LogX: true, Percentiles: true, Lines: []Line{{X: []float64{1, 10}, Y: []float64{.5, .99}}}}, map[string]int{">99<": 1, ">0<": 1}},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -58,6 +62,35 @@ func TestNarrowMarksAreSeen(t *testing.T) {
 	c := Chart{LogX: true, LogY: true, Cells: []Cell{{X0: 1, X1: 1e5, Y0: 1, Y1: 1e5, Share: .1}, {X0: 5e4, X1: 50_001, Y0: 1, Y1: 1e5, Share: 1, Series: 1}}}
 	if svg := string(c.SVG()); !strings.Contains(svg, `class="cell s1"`) || !strings.Contains(svg, `width="2.0"`) {
 		t.Error(svg)
+	}
+}
+
+func TestStrips(t *testing.T) {
+	nan, inf := math.NaN(), math.Inf(1)
+	s := Strips{XLabel: "ms", Rows: []Strip{
+		{Name: "<all>", Places: []Place{{0, 10, 8, inf, "ten"}, {1, inf, nan, nan, "never"}, {2, nan, nan, nan, ""}}, Limits: []Limit{{Value: 20, Text: "p99 <= 20"}}},
+		{Name: strings.Repeat("x", 100), Places: []Place{{0, 1000, nan, nan, ""}}},
+	}}
+	svg := string(s.SVG())
+	for mark, n := range map[string]int{`<circle class="dot s0"`: 2, `<path class="dot s1"`: 1, `class="whisker s0"`: 1, "s2": 0, `class="limit"`: 1, "&lt;all&gt;": 2, strings.Repeat("x", 71) + "…": 1} {
+		if got := strings.Count(svg, mark); got != n {
+			t.Errorf("%d of %s, want %d in %s", got, mark, n, svg)
+		}
+	}
+	if strings.Contains(svg, "NaN") || strings.Contains(svg, "Inf") {
+		t.Errorf("not a number in %s", svg)
+	}
+	if svg := (&Strips{Rows: []Strip{{Places: []Place{{X: nan}}}}}).SVG(); svg != "" {
+		t.Errorf("nothing is drawn as %s", svg)
+	}
+	if svg := (&Strips{Rows: []Strip{{Places: []Place{{X: inf, Lo: nan, Hi: nan}}}}}).SVG(); !strings.Contains(string(svg), "dot s0") {
+		t.Errorf("what is infinite alone: %s", svg)
+	}
+}
+
+func TestEscape(t *testing.T) {
+	if got := escape("<a>\x00\"\xff\u202e"); got != "&lt;a&gt;\ufffd&#34;\ufffd\u202e" {
+		t.Errorf("%q", got)
 	}
 }
 

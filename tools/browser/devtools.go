@@ -21,6 +21,7 @@ type browser struct {
 	in, out *os.File
 	pending []byte
 	id      int
+	dark    bool
 	on      func(session, method string, params json.RawMessage) // takes events
 	answers map[int]answer
 }

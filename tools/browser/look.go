@@ -35,8 +35,13 @@ func (b *browser) look(page string, width int) (*view, error) {
 		}
 	}
 	screen := map[string]any{"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": false}
+	scheme := "light"
+	if b.dark {
+		scheme = "dark"
+	}
+	media := map[string]any{"features": []map[string]string{{"name": "prefers-color-scheme", "value": scheme}}}
 	for _, c := range []command{{"Page.enable", nil}, {"Runtime.enable", nil}, {"Log.enable", nil}, {"Network.enable", nil},
-		{"Emulation.setDeviceMetricsOverride", screen}, {"Page.navigate", map[string]any{"url": address}}} {
+		{"Emulation.setDeviceMetricsOverride", screen}, {"Emulation.setEmulatedMedia", media}, {"Page.navigate", map[string]any{"url": address}}} {
 		if err := b.call(tab.SessionID, c.method, c.params, nil); err != nil {
 			return nil, err
 		}

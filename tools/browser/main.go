@@ -1,8 +1,9 @@
 // Command browser opens HTML pages of tailgate in headless Chromium and fails when one of them is not what a reader
-// should see: a script or console error, a request for anything but the page itself, a figure without data, text
-// that leaves its drawing or covers another, or a page wider than its window.
+// should see: a script or console error, a request for anything but the page itself, a figure without data that does not
+// say why, text that leaves its drawing or covers another, or a page wider than its window. Where FILE.json lies beside
+// FILE.html, the numbers of the page's tables must be those of the JSON, and those of every bucket and rule must be there.
 //
-//	browser [-chromium BIN] [-shots DIR] PAGE…
+//	browser [-chromium BIN] [-shots DIR] [-dark] PAGE…
 //
 // It speaks the DevTools protocol over a pipe (--remote-debugging-pipe), so it needs no port and no library.
 package main
@@ -19,12 +20,13 @@ import (
 func main() {
 	bin := flag.String("chromium", "chromium", "the browser")
 	shots := flag.String("shots", "", "folder for screenshots")
+	dark := flag.Bool("dark", false, "show pages to a reader who prefers dark ones")
 	flag.Parse()
 	if flag.NArg() == 0 {
 		fmt.Fprintln(os.Stderr, "usage: browser [-chromium BIN] [-shots DIR] PAGE…")
 		os.Exit(2)
 	}
-	if err := run(*bin, *shots, flag.Args()); err != nil {
+	if err := run(*bin, *shots, *dark, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -33,7 +35,7 @@ func main() {
 // widths are the windows in which a page is looked at: a desk and a telephone.
 var widths = []int{1280, 400}
 
-func run(bin, shots string, pages []string) error {
+func run(bin, shots string, dark bool, pages []string) error {
 	profile, err := os.MkdirTemp("", "tailgate-browser-")
 	if err != nil {
 		return err
@@ -44,6 +46,7 @@ func run(bin, shots string, pages []string) error {
 		return err
 	}
 	defer b.stop()
+	b.dark = dark
 	var faults []error
 	for _, page := range pages {
 		for _, width := range widths {
@@ -58,7 +61,11 @@ func run(bin, shots string, pages []string) error {
 				}
 			}
 			fmt.Printf("%s at %d px: %d figures, %d marks of data, %d tables\n", page, width, len(seen.Figures), seen.marks(), seen.Tables)
-			for _, f := range seen.faults() {
+			numbers, err := seen.compare(page)
+			if err != nil {
+				return err
+			}
+			for _, f := range append(seen.faults(), numbers...) {
 				faults = append(faults, fmt.Errorf("%s at %d px: %s", page, width, f))
 			}
 		}
@@ -75,6 +82,8 @@ type view struct {
 	Figures     []figure
 	Loaded      int // resources besides the page, by the browser's own count
 	Scripts     int
+	Silent      []string    // figures without a drawing that do not say why
+	Numbers     [][2]string // of tables, with their place in the JSON
 
 	said []string // errors and requests
 	shot []byte
@@ -96,8 +105,16 @@ const measure = `JSON.stringify({
   Title: document.title, Tables: document.querySelectorAll('table').length,
   PageWidth: document.documentElement.scrollWidth, WindowWidth: document.documentElement.clientWidth,
   Loaded: performance.getEntriesByType('resource').length, Scripts: document.scripts.length,
+  Silent: [...document.querySelectorAll('figure')].filter(f => !f.querySelector('svg') && !([...f.querySelectorAll('p')].some(p => p.textContent.trim().length > 10)))
+    .map(f => f.querySelector('figcaption')?.textContent || ''),
+  Numbers: [...document.querySelectorAll('table[data-path]')].flatMap(table => {
+    const keys = [...table.tHead.rows[0].cells].map(c => c.dataset.key);
+    return [...table.querySelectorAll('tr[data-row]')].flatMap(tr => [...tr.cells].map((c, i) =>
+      [table.dataset.path + '.' + tr.dataset.row + '.' + keys[i], c.querySelector('data:not([data-key])')?.getAttribute('value') ?? c.firstChild?.textContent.trim() ?? '']).filter((_, i) => keys[i])
+      .concat([...tr.querySelectorAll('data[data-key]')].map(d => [table.dataset.path + '.' + tr.dataset.row + '.' + d.dataset.key, d.getAttribute('value')])))
+  }).concat([...document.querySelectorAll('[data-json]')].map(e => [e.dataset.json, e.getAttribute('value')])),
   Figures: [...document.querySelectorAll('svg')].map(svg => {
-    const box = svg.getBoundingClientRect(), data = [...svg.querySelectorAll('.line,.bar,.cell,.dot,.whisker,.fail,[data-mark]')];
+    const box = svg.getBoundingClientRect(), data = [...svg.querySelectorAll('.line,.bar,.cell,.dot,.whisker,.range,.fail,[data-mark]')];
     const figure = svg.closest('figure');
     return {
       Caption: figure ? figure.querySelector('figcaption').textContent : '', Height: box.height, Marks: data.length,
@@ -135,6 +152,9 @@ func (v *view) faults() []string {
 	}
 	if len(v.Figures) == 0 {
 		add("no figure")
+	}
+	for _, title := range v.Silent {
+		add("figure %q is empty and does not say why", title)
 	}
 	for _, f := range v.Figures {
 		switch {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -27,8 +28,8 @@ func (a *app) demoCommand() *cobra.Command {
 		Use:   "demo",
 		Short: "Run the whole way once: from gateway logs to a verdict",
 		Long: `Writes sample gateway logs to an in-process Kafka broker, ingests and anonymizes them, publishes the lake, profiles,
-rescales to 1.5x, replays 30 s against tailgate sim over HTTP, then two virtual hours at 1x and past the knee, and
-judges each. Every step is a command that you can type yourself; all files stay in one folder.
+rescales to 1.5x, replays 30 s against tailgate sim over HTTP, then two virtual hours at rates from 1x to past the knee,
+judges each, and draws the curve over the rates. Every step is a command that you can type yourself; all files stay in one folder.
 
 Exit codes: 0 done, whatever the verdicts; 1, 2, 6 or 7 when a step failed so.`,
 		Args: cobra.NoArgs,
@@ -161,10 +162,15 @@ func (d *demo) overHTTP() error {
 	return d.judge("run-http")
 }
 
-// inVirtualTime replays the whole trace on the simulated engine, at 1x and past the knee.
+// demoRuns are those in virtual time.
+var demoRuns = []struct{ name, scale string }{{"run-sim-1x", "1x"}, {"run-sim-4x", "4x"}, {"run-sim-8x", "8x"}, {"run-sim-past-knee", demoKnee}}
+
+// inVirtualTime replays the whole trace on the simulated engine, from 1x to past the knee.
 func (d *demo) inVirtualTime() error {
-	d.title("Two virtual hours: 1x, and past the knee")
-	for _, run := range []struct{ name, scale string }{{"run-sim-1x", "1x"}, {"run-sim-past-knee", demoKnee}} {
+	d.title("Two virtual hours: 1x to past the knee")
+	var folders []string
+	for _, run := range demoRuns {
+		folders = append(folders, d.path(run.name))
 		if err := d.steps([]string{"replay", d.path("trace.jsonl.gz"), "--scale", run.scale, "--target", demoEngine, "--out", d.path(run.name)}); err != nil {
 			return err
 		}
@@ -172,7 +178,8 @@ func (d *demo) inVirtualTime() error {
 			return err
 		}
 	}
-	return nil
+	d.title("The curve over the rates")
+	return d.steps(slices.Concat([]string{"analyze"}, folders, []string{"--gate", d.path("gate.yaml"), "--html", d.path("rates.html")}))
 }
 
 // judge analyses a run against the gate and remembers the verdict.
@@ -191,8 +198,9 @@ func (d *demo) judge(run string) error {
 
 func (d *demo) finish() error {
 	d.title("Verdicts")
-	for _, run := range []string{"run-http", "run-sim-1x", "run-sim-past-knee"} {
-		fmt.Fprintf(d.app.stdout, "  %-18s %s\n", run, d.verdicts[run])
+	fmt.Fprintf(d.app.stdout, "  %-18s %s\n", "run-http", d.verdicts["run-http"])
+	for _, run := range demoRuns {
+		fmt.Fprintf(d.app.stdout, "  %-18s %s\n", run.name, d.verdicts[run.name])
 	}
 	data, err := json.MarshalIndent(d.verdicts, "", "  ")
 	if err != nil {
@@ -201,7 +209,7 @@ func (d *demo) finish() error {
 	if err := atomicfile.WriteFile(d.path("verdicts.json"), append(data, '\n')); err != nil {
 		return err
 	}
-	fmt.Fprintf(d.app.stdout, "\nreport: %s\nfolder: %s\n", d.path("run-sim-past-knee.html"), d.out)
+	fmt.Fprintf(d.app.stdout, "\nreport: %s\ncurve:  %s\nfolder: %s\n", d.path("run-sim-past-knee.html"), d.path("rates.html"), d.out)
 	return nil
 }
 
