@@ -101,7 +101,7 @@ func (rec *aiperfRecord) row(to *foreign) (foreignRow, error) {
 		}
 	}
 	r.gaps = p.gaps("inter_chunk_latency")
-	if r.first != noTime {
+	if r.first != noTime && len(r.gaps) > 0 {
 		r.events = int32(len(r.gaps)) + 1
 	}
 	switch {

@@ -135,7 +135,10 @@ func (c *vllmColumns) row(i int) (foreignRow, error) {
 		r.status = schemas.ResultOK
 	}
 	if answered {
-		r.first, r.events = plus(r.sent, ttft), int32(len(r.gaps))+1
+		r.first = plus(r.sent, ttft)
+		if c.gaps != nil {
+			r.events = int32(len(r.gaps)) + 1
+		}
 		if latency == noTime || latency < ttft { // older files have no latencies
 			latency = ttft
 			for _, gap := range r.gaps {
