@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -72,11 +73,16 @@ func readAIPerf(ctx context.Context, r io.Reader, to *foreign) error {
 	return lines.Err()
 }
 
+// refuseAIPerfSummary is for profile_export_aiperf.json.
+func refuseAIPerfSummary(context.Context, io.Reader, *foreign) error {
+	return errors.New("a summary tells no single requests: give profile_export.jsonl, which lies beside it")
+}
+
 func (rec *aiperfRecord) row(to *foreign) (foreignRow, error) {
 	r := newForeignRow()
 	m := rec.Metadata
 	if m.Start == nil {
-		return r, fmt.Errorf("metadata.request_start_ns is missing")
+		return r, errors.New("metadata.request_start_ns is missing")
 	}
 	r.sent, r.session, r.warm = *m.Start, m.ConversationID, m.Phase == "warmup"
 	if m.SessionNum != nil && !r.warm {

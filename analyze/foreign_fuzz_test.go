@@ -46,10 +46,13 @@ func fuzzForeign(f *testing.F, file string, read func(context.Context, io.Reader
 		}
 		d.endInput(Input{}, "")
 		d.finish()
-		if len(rows) > 0 {
-			if _, err := Analyze(context.Background(), d, Options{}); err != nil {
-				t.Error(err)
+		for i := range int32(d.n) {
+			for _, m := range []metric{ttftSent, e2eSent, tpot} {
+				if x := d.value(m, i); x < 0 {
+					t.Errorf("metric %d of row %d is %g", m, i, x)
+				}
 			}
+			d.gapsOf(itl, i)
 		}
 	})
 }

@@ -165,6 +165,7 @@ func TestBrokenForeignResults(t *testing.T) {
 		{"AIPerf's time", strings.Replace(aiperf("", "", ""), `2.5`, `1e300`, 1), "time_to_first_token is out of range"},
 		{"AIPerf's negative time", strings.Replace(aiperf("", "", ""), `2.5`, `-1`, 1), "first lies before sent"},
 		{"AIPerf's gap", aiperf("", `,"inter_chunk_latency":{"value":[1,-1],"unit":"ms"}`, ""), "inter_chunk_latency holds a gap out of range"},
+		{"AIPerf's summary", "{\n  \"schema_version\": \"1.4\",\n  \"aiperf_version\": \"0.13.0\"\n}", "give profile_export.jsonl"},
 		{"vLLM cut", fmt.Sprintf(vllmText, "", "")[:150], "the file ends in the middle"},
 		{"vLLM without details", `{"date":"d","backend":"vllm","num_prompts":2,"request_rate":"inf","completed":2}`, "it needs --save-detailed"},
 		{"vLLM's arrays", strings.Replace(fmt.Sprintf(vllmText, "", ""), "[100.5,101.5]", "[100.5]", 1), "2 ttfts and 1 start_times"},

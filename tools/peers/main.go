@@ -199,14 +199,18 @@ func (m *measurement) settle(ctx context.Context, t *tool, round int, r *report,
 			break
 		}
 	}
-	mine := r.Runs[from:]
+	keepBest(r.Runs[from:])
+	return nil
+}
+
+// keepBest discards all but the least disturbed run.
+func keepBest(runs []run) {
 	best := 0
-	for i := range mine {
-		mine[i].Discarded = true
-		if mine[i].Figures.Foreign < mine[best].Figures.Foreign {
+	for i := range runs {
+		runs[i].Discarded = true
+		if runs[i].Figures.Foreign < runs[best].Figures.Foreign {
 			best = i
 		}
 	}
-	mine[best].Discarded = false
-	return nil
+	runs[best].Discarded = false
 }

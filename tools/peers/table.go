@@ -109,7 +109,7 @@ func (r *report) writeRatios(w io.Writer) {
 			case c.plan && t.plansItself:
 				fmt.Fprint(w, " – |")
 			default:
-				fmt.Fprintf(w, " %.3g |", max(c.least, math.Abs(c.median(runs)))/max(c.least, math.Abs(c.median(ours))))
+				fmt.Fprintf(w, " %s |", number(max(c.least, math.Abs(c.median(runs)))/max(c.least, math.Abs(c.median(ours)))))
 			}
 		}
 		fmt.Fprintln(w)
@@ -170,7 +170,10 @@ func (c column) median(runs []run) float64 {
 }
 
 func number(x float64) string {
-	if math.Abs(x) < .01 {
+	switch {
+	case math.Abs(x) >= 1000:
+		return fmt.Sprintf("%.0f", x)
+	case math.Abs(x) < .01:
 		return fmt.Sprintf("%.2g", x)
 	}
 	return fmt.Sprintf("%.3g", x)
@@ -178,6 +181,6 @@ func number(x float64) string {
 
 // short is a run on one line.
 func (f *figures) short() string {
-	return fmt.Sprintf("lag %.3g and %.3g ms, TTFT p99 %.3g for %.3g ms, %.3g µs a token, %.0f MB",
-		f.LagP50, f.LagP99, f.ToldTTFTP99, f.TruthTTFTP99, f.perTokenUs(), f.MemoryMB)
+	return fmt.Sprintf("lag %s and %s ms, TTFT p99 %s for %s ms, %s µs a token, %s MB", number(f.LagP50), number(f.LagP99),
+		number(f.ToldTTFTP99), number(f.TruthTTFTP99), number(f.perTokenUs()), number(f.MemoryMB))
 }

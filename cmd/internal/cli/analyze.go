@@ -32,8 +32,9 @@ func (a *app) analyzeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "analyze RUN_DIR… | results.jsonl",
 		Short: "Judge a run: tails per bucket, gate verdict, report",
-		Long: `Reads run folders, or anyone's results as JSONL or Parquet, and prints the tails per bucket. With --gate it
-judges them. Several inputs are merged row by row.
+		Long: `Reads run folders, anyone's results as JSONL or Parquet, and what AIPerf (profile_export.jsonl), vLLM bench
+(--save-detailed), GuideLLM (JSON) and inference-perf (per request) write, and prints the tails per bucket. With --gate
+it judges them. Several inputs are merged row by row.
 
 Exit codes: 0 done, gate passed; 1 unreadable; 2 wrong usage or a faulty gate file; 3 gate failed; 4 run invalid;
 5 inconclusive; 6 broken rows.`,
