@@ -90,7 +90,7 @@ func (c *vllmColumns) rows(to *foreign) error {
 	}{{"start_times", len(c.starts), false}, {"output_lens", len(c.outputLens), false}, {"errors", len(c.errors), false},
 		{"itls", len(c.gaps), true}, {"input_lens", len(c.inputLens), true}, {"latencies", len(c.latencies), true},
 		{"queue_times", len(c.queues), true}, {"server_queue_times", len(c.serverQueues), true}} {
-		if a.n != n && !(a.n == 0 && a.optional) {
+		if a.n != n && (a.n > 0 || !a.optional) {
 			return fmt.Errorf("%d ttfts and %d %s", n, a.n, a.name)
 		}
 	}

@@ -29,7 +29,7 @@ func (m *measurement) measure(ctx context.Context, t *tool, dir string) (*figure
 	if err != nil {
 		return nil, err
 	}
-	defer target.stop()
+	defer func() { _, _ = target.stop() }() // after a fault, which is told
 	r := &room{load: m.load, traces: m.traces, url: target.url, dir: dir, tailgate: m.tailgate, peers: m.peers, scripts: m.scripts}
 	if err := r.prepare(); err != nil {
 		return nil, err
@@ -91,7 +91,7 @@ func (m *measurement) runTool(ctx context.Context, t *tool, r *room) (*usage, er
 	u.ended = time.Now()
 	close(stop)
 	<-watched
-	if err != nil && !(t.name == tailgateName && cmd.ProcessState.ExitCode() == invalidCode) {
+	if err != nil && (t.name != tailgateName || cmd.ProcessState.ExitCode() != invalidCode) {
 		return nil, fmt.Errorf("%w: %s", err, lastLine(log.Name()))
 	}
 	busy, all, err := machineTimes()
