@@ -81,7 +81,7 @@ func firstKeys(head []byte) map[string]bool {
 			switch {
 			case isKey && depth == 1:
 				outer, seen[t] = t, true
-			case isKey && depth == 2 && open[0] == '{':
+			case isKey && depth == 2:
 				seen[outer+"."+t] = true
 			}
 		}
@@ -91,23 +91,16 @@ func firstKeys(head []byte) map[string]bool {
 // loadForeign appends the rows that t reads as one input.
 func (d *Data) loadForeign(ctx context.Context, r io.Reader, name string, t *foreignTool) error {
 	to := &foreign{notes: map[string]int{}}
-	if err := t.read(ctx, r, to); err != nil {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		return fault.Mark(fmt.Errorf("reading %s as results of %s: %w", name, t.name, err), fault.Data, "")
-	}
-	rows, err := to.jsonRows()
-	if err != nil {
-		return fault.Mark(fmt.Errorf("reading %s as results of %s: %w", name, t.name, err), fault.Data, "")
-	}
-	sink := jsonSink{d: d, times: d.times(), counts: d.counts(), labels: d.labels()}
+	err := t.read(ctx, r, to)
 	unscheduled := 0
-	for _, row := range rows {
-		if row.unscheduled {
-			unscheduled++
-		}
-		sink.append(row)
+	if err == nil {
+		unscheduled, err = to.appendTo(d)
+	}
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
+		return fault.Mark(fmt.Errorf("reading %s as results of %s: %w", name, t.name, err), fault.Data, "")
 	}
 	d.noSchedule(unscheduled, name)
 	d.Unchecked = append(d.Unchecked, fmt.Sprintf("tenants and classes: %s tells none (%s)", t.name, name))
@@ -118,6 +111,7 @@ func (d *Data) loadForeign(ctx context.Context, r io.Reader, name string, t *for
 		d.Unchecked = append(d.Unchecked, fmt.Sprintf("%s (%d rows of %s)", what, to.notes[what], name))
 	}
 	d.endInput(Input{Path: name, tool: t.name, unscheduled: unscheduled}, "")
+	d.Inputs[len(d.Inputs)-1].clock = "file " + name // its times count from its own first row
 	return nil
 }
 

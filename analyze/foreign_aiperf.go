@@ -2,12 +2,12 @@ package analyze
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	"tailgate/schemas"
 )
@@ -51,7 +51,7 @@ func readAIPerf(ctx context.Context, r io.Reader, to *foreign) error {
 		if line%4096 == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if strings.TrimSpace(lines.Text()) == "" {
+		if len(bytes.TrimSpace(lines.Bytes())) == 0 {
 			continue
 		}
 		var rec aiperfRecord

@@ -31,6 +31,9 @@ func (d *Data) foreign() bool {
 // fromSent takes latencies from the time of sending, in every run alike, when one of them tells no schedule.
 func (o *CompareOptions) fromSent(c *Comparison, arms []Arm) {
 	o.metrics = comparedMetrics
+	if o.Again != nil {
+		arms = append(slices.Clone(arms), Arm{"the second run of " + c.Baseline, o.Again})
+	}
 	for _, a := range arms {
 		if a.Data.planless() {
 			o.metrics, o.sent = sentMetrics, true

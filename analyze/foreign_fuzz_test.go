@@ -26,27 +26,19 @@ func fuzzForeign(f *testing.F, file string, read func(context.Context, io.Reader
 		if read(context.Background(), bytes.NewReader(text), to) != nil {
 			return
 		}
-		rows, err := to.jsonRows()
-		if err != nil {
-			return
-		}
 		d := newData()
-		sink := jsonSink{d: d, times: d.times(), counts: d.counts(), labels: d.labels()}
-		before := int64(0)
-		for _, r := range rows {
-			at := r.times["scheduled_us"]
-			if at < before {
-				t.Errorf("a row is due at %d after one at %d", at, before)
-			}
-			before = at
-			if r.labels["status"] == "" {
-				t.Error("a row has no status")
-			}
-			sink.append(r)
+		if _, err := to.appendTo(d); err != nil {
+			return
 		}
 		d.endInput(Input{}, "")
 		d.finish()
 		for i := range int32(d.n) {
+			if i > 0 && d.scheduled.at(i) < d.scheduled.at(i-1) {
+				t.Errorf("row %d is due at %d after one at %d", i, d.scheduled.at(i), d.scheduled.at(i-1))
+			}
+			if s, ok := d.status.word(i); !ok || s == "" {
+				t.Errorf("row %d has no status", i)
+			}
 			for _, m := range []metric{ttftSent, e2eSent, tpot} {
 				if x := d.value(m, i); x < 0 {
 					t.Errorf("metric %d of row %d is %g", m, i, x)

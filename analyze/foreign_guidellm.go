@@ -58,6 +58,9 @@ func readGuideLLM(ctx context.Context, r io.Reader, to *foreign) error {
 			})
 		})
 	})
+	if err == nil {
+		err = end(d)
+	}
 	if err == nil && len(to.rows) == 0 {
 		err = errors.New("no request is told one by one")
 	}

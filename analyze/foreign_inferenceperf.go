@@ -41,7 +41,7 @@ type inferencePerfRequest struct {
 // readInferencePerf reads inference-perf's report of single requests, in the order in which they ended.
 func readInferencePerf(ctx context.Context, r io.Reader, to *foreign) error {
 	d := json.NewDecoder(pythonJSON(r))
-	return inArray(d, func(i int) error {
+	err := inArray(d, func(i int) error {
 		if i%4096 == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -57,6 +57,10 @@ func readInferencePerf(ctx context.Context, r io.Reader, to *foreign) error {
 		}
 		return nil
 	})
+	if err == nil {
+		err = end(d)
+	}
+	return err
 }
 
 func (q *inferencePerfRequest) row(to *foreign) (foreignRow, error) {

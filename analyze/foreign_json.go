@@ -140,6 +140,14 @@ func skip(d *json.Decoder) error {
 	}
 }
 
+// end refuses what follows the first value of a file.
+func end(d *json.Decoder) error {
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return fmt.Errorf("more follows at byte %d: give files of one result each", d.InputOffset())
+	}
+	return nil
+}
+
 // decode reads one value.
 func decode(d *json.Decoder, to any) error {
 	if err := d.Decode(to); err != nil {

@@ -1,6 +1,7 @@
 package analyze
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"net/http"
@@ -25,7 +26,7 @@ type foreignRow struct {
 	sent, first, firstOutput, last, closed int64
 	queue                                  int64 // ns at the server
 	inputLength, inputTokens               int32
-	outputLength, outputTokens, events     int32
+	outputTokens, events                   int32
 	model, session, status                 string
 	streamed, warm                         bool
 	gaps                                   []int32 // µs, between events
@@ -33,82 +34,82 @@ type foreignRow struct {
 
 func newForeignRow() foreignRow {
 	return foreignRow{row: noTime, planned: noTime, sent: noTime, first: noTime, firstOutput: noTime, last: noTime, closed: noTime,
-		queue: noTime, inputLength: noCount, inputTokens: noCount, outputLength: noCount, outputTokens: noCount, events: noCount,
+		queue: noTime, inputLength: noCount, inputTokens: noCount, outputTokens: noCount, events: noCount,
 		streamed: true}
 }
 
-// jsonRows counts the times from the first row on, in order of the schedule, and numbers the rows that tell no number.
-func (f *foreign) jsonRows() ([]*jsonRow, error) {
-	due := func(r foreignRow) int64 {
-		if r.planned != noTime {
-			return r.planned
-		}
-		return r.sent
+// due is when the request was to be sent, as far as the tool tells.
+func (r *foreignRow) due() int64 {
+	if r.planned != noTime {
+		return r.planned
 	}
-	base, numbered := int64(math.MaxInt64), true // warm-up is no row of the trace
-	for i, r := range f.rows {
-		if due(r) == noTime {
-			return nil, fmt.Errorf("request %d tells neither when it was due nor when it was sent", i)
-		}
-		base = min(base, due(r))
-		numbered = numbered && (r.row != noTime || r.warm)
-	}
-	slices.SortStableFunc(f.rows, func(a, b foreignRow) int {
-		switch {
-		case due(a) < due(b):
-			return -1
-		case due(a) > due(b):
-			return 1
-		}
-		return 0
-	})
-	out := make([]*jsonRow, len(f.rows))
-	next := int64(0)
+	return r.sent
+}
+
+// appendTo appends the rows to d in order of the schedule, their times counted from the first, and tells how many have no
+// schedule.
+func (f *foreign) appendTo(d *Data) (unscheduled int, err error) {
 	for i := range f.rows {
-		if r := &f.rows[i]; !numbered && !r.warm {
-			r.row = next
+		if f.rows[i].due() == noTime {
+			return 0, fmt.Errorf("request %d tells neither when it was due nor when it was sent", i)
+		}
+	}
+	slices.SortStableFunc(f.rows, func(a, b foreignRow) int { return cmp.Compare(a.due(), b.due()) })
+	f.number()
+	sink := jsonSink{d: d, times: d.times(), counts: d.counts(), labels: d.labels()}
+	for i := range f.rows {
+		row, err := f.rows[i].jsonRow(f.rows[0].due())
+		if err != nil {
+			return 0, fmt.Errorf("request %d in order of the schedule: %w", i, err)
+		}
+		if row.unscheduled {
+			unscheduled++
+		}
+		sink.append(row)
+	}
+	return unscheduled, nil
+}
+
+// number numbers the rows in their order unless all tell their number. Warm-up is no row of the trace.
+func (f *foreign) number() {
+	if !slices.ContainsFunc(f.rows, func(r foreignRow) bool { return r.row == noTime && !r.warm }) {
+		return
+	}
+	next := 0
+	for i := range f.rows {
+		if r := &f.rows[i]; !r.warm {
+			r.row = int64(next)
 			next++
 		}
-		row, err := f.rows[i].jsonRow(base)
-		if err != nil {
-			return nil, fmt.Errorf("request %d in order of the schedule: %w", i, err)
-		}
-		out[i] = row
 	}
-	if next > 0 {
-		f.notes["rows of the trace: numbered in order of the schedule"] = int(next)
-	}
-	return out, nil
+	f.notes["rows of the trace: numbered in order of the schedule"] = next
 }
 
 // jsonRow is the row in µs after base. Latencies are rounded once, so that they stay what the tool told.
 func (r *foreignRow) jsonRow(base int64) (*jsonRow, error) {
 	sent := after(r.sent, base, 0)
-	start := sent
-	times := map[string]int64{
-		"scheduled_us": after(r.planned, base, 0), "sent_us": sent, "first_token_us": after(r.first, r.sent, start),
-		"first_output_us": after(r.firstOutput, r.sent, start), "last_token_us": after(r.last, r.sent, start),
-		"closed_us": after(r.closed, r.sent, start), "server_queue_us": after(r.queue, 0, 0),
-	}
-	for name, us := range times {
-		if us != noTime && (us >= 1<<53 || us <= -1<<53) {
-			return nil, fmt.Errorf("%s is out of range", name)
-		}
-	}
 	row := &jsonRow{
-		times: times,
-		counts: map[string]int32{"input_length": r.inputLength, "output_length": r.outputLength, "input_tokens": r.inputTokens,
+		times: map[string]int64{
+			"scheduled_us": after(r.planned, base, 0), "sent_us": sent, "first_token_us": after(r.first, r.sent, sent),
+			"first_output_us": after(r.firstOutput, r.sent, sent), "last_token_us": after(r.last, r.sent, sent),
+			"closed_us": after(r.closed, r.sent, sent), "server_queue_us": after(r.queue, 0, 0),
+		},
+		counts: map[string]int32{"input_length": r.inputLength, "output_length": noCount, "input_tokens": r.inputTokens,
 			"output_tokens": r.outputTokens, "first_event_tokens": noCount, "events": r.events},
 		labels: map[string]string{"status": r.status}, gaps: r.gaps, streamed: r.streamed, row: r.row, warm: r.warm,
+	}
+	for _, name := range timeNames {
+		if us := row.times[name]; us != noTime && (us >= 1<<53 || us <= -1<<53) {
+			return nil, fmt.Errorf("%s is out of range", name)
+		}
 	}
 	for name, s := range map[string]string{"model": r.model, "session": r.session} {
 		if s != "" {
 			row.labels[name] = s
 		}
 	}
-	if n := len(r.gaps) + 1; r.first != noTime && n > 1 && r.outputTokens == int32(n) {
-		row.perToken = true
-	}
+	n := len(r.gaps) + 1
+	row.perToken = r.first != noTime && n > 1 && r.outputTokens == int32(n)
 	return row, row.check()
 }
 

@@ -91,6 +91,10 @@ func TestForeignResultsCompressedAndMerged(t *testing.T) {
 	if r.Scheduled != 40 || r.OK != 30 {
 		t.Errorf("%d scheduled, %d ok", r.Scheduled, r.OK)
 	}
+	// Two runs, one after the other: not twice the rate.
+	if one := report(t, load(t, path), "").Throughput.RequestsPerS; r.Throughput.RequestsPerS > 1.2*one {
+		t.Errorf("%v requests/s in two runs, %v in one", r.Throughput.RequestsPerS, one)
+	}
 }
 
 const (
@@ -167,6 +171,7 @@ func TestBrokenForeignResults(t *testing.T) {
 		{"AIPerf's gap", aiperf("", `,"inter_chunk_latency":{"value":[1,-1],"unit":"ms"}`, ""), "inter_chunk_latency holds a gap out of range"},
 		{"AIPerf's summary", "{\n  \"schema_version\": \"1.4\",\n  \"aiperf_version\": \"0.13.0\"\n}", "give profile_export.jsonl"},
 		{"vLLM cut", fmt.Sprintf(vllmText, "", "")[:150], "the file ends in the middle"},
+		{"vLLM appended", fmt.Sprintf(vllmText, "", "") + "\n" + fmt.Sprintf(vllmText, "", ""), "give files of one result each"},
 		{"vLLM without details", `{"date":"d","backend":"vllm","num_prompts":2,"request_rate":"inf","completed":2}`, "it needs --save-detailed"},
 		{"vLLM's arrays", strings.Replace(fmt.Sprintf(vllmText, "", ""), "[100.5,101.5]", "[100.5]", 1), "2 ttfts and 1 start_times"},
 		{"vLLM's NaN", strings.Replace(fmt.Sprintf(vllmText, "", ""), "[100.5,", "[NaN,", 1), "request 0 tells neither when it was due nor when it was sent"},

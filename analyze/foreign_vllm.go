@@ -71,6 +71,9 @@ func readVLLM(ctx context.Context, r io.Reader, to *foreign) error {
 		}
 		return skip(d)
 	})
+	if err == nil {
+		err = end(d)
+	}
 	if err != nil {
 		return err
 	}
