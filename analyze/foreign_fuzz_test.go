@@ -17,7 +17,9 @@ func fuzzForeign(f *testing.F, file string, read func(context.Context, io.Reader
 	if err != nil {
 		f.Fatal(err)
 	}
-	f.Add(text[:min(len(text), 6000)])
+	text = text[:min(len(text), 6000)]
+	f.Add(text)
+	f.Add(text[:bytes.LastIndexByte(text, '\n')+1]) // whole lines
 	for _, s := range seeds {
 		f.Add([]byte(s))
 	}

@@ -185,6 +185,7 @@ func TestBrokenForeignResults(t *testing.T) {
 		{"inference-perf cut", fmt.Sprintf(perfText, "null")[:150], "the file ends in the middle"},
 		{"inference-perf's order", strings.Replace(fmt.Sprintf(perfText, "null"), "1.75", "1.0", 1), "chunk_times holds a gap out of range"},
 		{"inference-perf without times", `[{"start_time":null,"end_time":null,"info":{},"error":null}]`, "tells neither"},
+		{"GuideLLM's order", strings.Replace(strings.Replace(fmt.Sprintf(guideText, "", ""), `"first_token_iteration":11.0,`, "", 1), `n":12.0`, `n":1.0`, 1), "last lies before sent"},
 		{"another list", `[1,2]`, "not a JSON object"},
 		{"other JSON", `{"hello":"world"}`, "status is missing"},
 		{"nothing", "", "no rows"},

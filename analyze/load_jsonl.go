@@ -160,6 +160,9 @@ func (r *jsonRow) check() error {
 	if first != noTime && last != noTime && last < first {
 		return errors.New("last lies before first")
 	}
+	if last != noTime && sent != noTime && last < sent {
+		return errors.New("last lies before sent")
+	}
 	return nil
 }
 
