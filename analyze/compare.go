@@ -23,6 +23,9 @@ type CompareOptions struct {
 	// Again is a second run of the first arm: what it differs by is the floor below which no change is called. null =
 	// the floor is not known.
 	Again *Data
+
+	metrics []metricName // by fromSent
+	sent    bool         // latencies count from the time of sending
 }
 
 // Arm is one run, or several merged, of a comparison.
@@ -43,6 +46,8 @@ type Comparison struct {
 	Changes    []Change   `json:"changes"`
 	Rules      []Crossing `json:"rules"` // violations of the gate's limits
 	Sentences  []string   `json:"sentences"`
+
+	metrics []metricName // that were compared
 }
 
 // ArmFacts compare an arm's workload with the baseline's, over rows that are ok in both.
@@ -119,6 +124,7 @@ func Compare(ctx context.Context, arms []Arm, o CompareOptions) (*Comparison, er
 			c.Unchecked = append(c.Unchecked, "validity of "+a.Name)
 		}
 	}
+	o.fromSent(c, arms)
 	floors := map[floorKey]float64{}
 	if o.Again != nil {
 		p, err := pairRows(o.options(arms[0].Data), o.options(o.Again))
@@ -144,7 +150,7 @@ func Compare(ctx context.Context, arms []Arm, o CompareOptions) (*Comparison, er
 		c.Invalid = append(c.Invalid, facts.otherWork()...)
 		c.Changes = append(c.Changes, p.changes(ctx, a.Name, o)...)
 		if o.Gate != nil {
-			c.Rules = append(c.Rules, p.crossings(a.Name, o.Gate)...)
+			c.Rules = append(c.Rules, p.crossings(a.Name, o)...)
 		}
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -250,13 +256,17 @@ type Crossing struct {
 
 // crossings tests the violations of each latency limit on the same requests (McNemar 1947, exact form). Requests near each
 // other break limits together, so the numbers are divided by their autocorrelation time.
-func (p *paired) crossings(arm string, g *Gate) []Crossing {
+func (p *paired) crossings(arm string, o CompareOptions) []Crossing {
+	g := o.Gate
 	var out []Crossing
 	for _, rule := range g.Rules {
 		if rule.kind != percentileRule || rule.metric == outputTokens || rule.metric == lag {
 			continue
 		}
 		m := g.of(rule)
+		if o.sent {
+			m = m.fromSent()
+		}
 		in := p.base.matcher(rule.By)
 		c := Crossing{Arm: arm, Rule: rule.Name, By: rule.By, Limit: rule.Limit.Text, P: unknown, Verdict: ChangeInsufficient}
 		var apart stats.Bits

@@ -45,7 +45,7 @@ func (c *Comparison) sentence(arm string) string {
 		}
 	}
 	var parts []string
-	named := naming(changed, len(buckets))
+	named := naming(changed, len(buckets), c.metrics)
 	for _, ch := range named {
 		parts = append(parts, fmt.Sprintf("%s of %s %s by %s [%s, %s], from %s to %s ms", percentileName(ch), ch.By, ch.Verdict,
 			signless(ch.Change), signless(min(abs(ch.Lower), abs(ch.Upper))), signless(max(abs(ch.Lower), abs(ch.Upper))), short(ch.Base), short(ch.Value)))
@@ -82,10 +82,10 @@ func (c *Comparison) sentence(arm string) string {
 
 // naming picks the changes that a sentence names: of each metric the highest percentile that changed, over all requests
 // when every bucket changed or there is none, else of the buckets in which it did.
-func naming(changed []Change, buckets int) []Change {
+func naming(changed []Change, buckets int, shown []metricName) []Change {
 	var out []Change
 	whole := Tuple(nil).json()
-	for _, m := range comparedMetrics {
+	for _, m := range shown {
 		best := map[string]int{} // by bucket
 		for i, ch := range changed {
 			if k, ok := best[ch.By.json()]; ch.Metric == m.json && (!ok || changed[k].Percentile < ch.Percentile) {

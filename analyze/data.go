@@ -31,6 +31,9 @@ type Input struct {
 	clock    string            // inputs with the same clock share the schedule's zero
 	looks    []look            // the servers' queues, from the run's telemetry
 	shown    []series          // all that reports show of it
+
+	tool        string // whose results these are, "" = ours
+	unscheduled int    // rows whose time of sending stands for their schedule
 }
 
 // Data holds result rows as columns. Times are µs since the schedule's zero of their input.

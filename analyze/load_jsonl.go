@@ -24,14 +24,18 @@ const maxLine = 64 << 20
 var aliases = map[string]string{"first_token": "first", "last_token": "last", "streamed": "stream"}
 
 // loadJSONL appends the rows of r as one input. The layout is that of the results table: one object a line,
-// times as NAME_us, NAME_ms or NAME (ms), the aliases above, unknown keys ignored.
+// times as NAME_us, NAME_ms or NAME (ms), the aliases above, unknown keys ignored; or that of a tool in foreignTools.
 func (d *Data) loadJSONL(ctx context.Context, r io.Reader, name string) error {
 	plain, closer, err := decompressed(r)
 	if err != nil {
 		return fault.Mark(fmt.Errorf("reading %s: %w", name, err), fault.Data, "")
 	}
 	defer closer()
-	lines := bufio.NewScanner(plain)
+	head := bufio.NewReaderSize(plain, sniffBytes)
+	if tool := sniff(head); tool != nil {
+		return d.loadForeign(ctx, head, name, tool)
+	}
+	lines := bufio.NewScanner(head)
 	lines.Buffer(make([]byte, 64<<10), maxLine)
 	sink := jsonSink{d: d, times: d.times(), counts: d.counts(), labels: d.labels()}
 	unscheduled, line := 0, 0
@@ -56,11 +60,8 @@ func (d *Data) loadJSONL(ctx context.Context, r io.Reader, name string) error {
 	if err := lines.Err(); err != nil {
 		return fault.Mark(fmt.Errorf("reading results %s:%d: %w", name, line+1, err), fault.Data, "")
 	}
-	if unscheduled > 0 {
-		d.Unchecked = append(d.Unchecked, fmt.Sprintf(
-			"scheduled times: %d rows of %s tell none, the time of sending stands in, so a late client cannot be seen", unscheduled, name))
-	}
-	d.endInput(Input{Path: name}, "")
+	d.noSchedule(unscheduled, name)
+	d.endInput(Input{Path: name, unscheduled: unscheduled}, "")
 	return nil
 }
 
@@ -158,6 +159,9 @@ func (r *jsonRow) check() error {
 	}
 	if first != noTime && last != noTime && last < first {
 		return errors.New("last lies before first")
+	}
+	if last != noTime && sent != noTime && last < sent {
+		return errors.New("last lies before sent")
 	}
 	return nil
 }

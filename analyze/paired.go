@@ -62,25 +62,21 @@ func pairRows(base, other *view) (*paired, error) {
 			byRow[n] = j
 		}
 	}
-	moved := 0
 	rows := base.d.tails(base.rows)
 	for _, i := range rows {
 		j, ok := byRow[base.d.row.at(i)]
 		if !ok {
 			continue
 		}
-		if base.d.scheduled.at(i) != other.d.scheduled.at(j) || base.d.inputLength.at(i) != other.d.inputLength.at(j) {
-			moved++
-		}
 		p.rows = append(p.rows, [2]int32{i, j})
 	}
+	moved := p.movedRows()
 	switch {
 	case len(p.rows)*2 < max(len(rows), len(other.rows)):
 		return nil, fault.Mark(fmt.Errorf("comparing runs: only %d of %d rows are in both", len(p.rows), max(len(rows), len(other.rows))), fault.Usage,
 			"a comparison needs runs of one trace at one scale and window")
 	case moved*100 > len(p.rows):
-		return nil, fault.Mark(fmt.Errorf("comparing runs: %d of %d rows differ in stamp or length", moved, len(p.rows)), fault.Usage,
-			"a comparison needs runs of one trace at one scale, with one seed and open loop")
+		return nil, notOneTrace(fmt.Errorf("comparing runs: %d of %d rows differ in stamp or length", moved, len(p.rows)), p.base, p.other)
 	case len(p.rows) == 0:
 		return nil, fault.Mark(errors.New("comparing runs: no row is in both"), fault.Usage, "")
 	}
@@ -124,7 +120,7 @@ func (p *paired) changes(ctx context.Context, arm string, o CompareOptions) []Ch
 	}
 	var jobs []job
 	for _, c := range p.cells(o.By) {
-		for _, m := range comparedMetrics {
+		for _, m := range o.metrics {
 			jobs = append(jobs, job{c.by, c.rows, m})
 		}
 	}

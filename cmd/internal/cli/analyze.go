@@ -35,8 +35,9 @@ func (a *app) analyzeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "analyze RUN_DIR… | results.jsonl",
 		Short: "Judge a run: tails per bucket, gate verdict, report",
-		Long: `Reads run folders, or anyone's results as JSONL or Parquet, and prints the tails per bucket with their intervals. With
---gate it judges them. Several inputs are merged row by row; five or more runs also get intervals over runs.
+		Long: `Reads run folders, anyone's results as JSONL or Parquet, and what AIPerf (profile_export.jsonl), vLLM bench
+(--save-detailed), GuideLLM (JSON) and inference-perf (per request) write, and prints the tails per bucket with their
+intervals. With --gate it judges them. Several inputs are merged row by row; five or more runs also get intervals over runs.
 With --explain it also says why requests break the limits: what they have in common that the others lack, with shares and
 intervals (docs/explain.md).
 

@@ -30,7 +30,8 @@ func (a *app) compareCommand() *cobra.Command {
 		Long: `Compares runs of one trace, request by request: how much p50, p95 and p99 of ttft, tpot and e2e changed against the
 first run, with intervals by a paired bootstrap over blocks of time, and which requests break the limits of --gate in
 one run alone. --again gives a second run of BASE: what two runs of the same system differ by is the floor below which
-nothing is called a change. BASE and RUN may be several folders each, joined by commas.
+nothing is called a change. BASE and RUN may be several folders each, joined by commas, or results of other tools of the
+same trace, as for analyze.
 
 Exit codes: 0 compared; 1 unreadable; 2 wrong usage, or runs of different traces; 3 with --max-worse: a percentile
 surely rose by more; 4 a run is invalid or did other work; 6 broken rows.`,
