@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"tailgate/internal/stats"
 	"tailgate/schemas"
@@ -191,4 +192,28 @@ func (r *Report) course() []string {
 		lines = append(lines, recovery.text())
 	}
 	return lines
+}
+
+// RecoveryFrom is the recovery of one run from something that happened at an instant since the schedule's zero, such as
+// the loss of a replica; false where nothing was measured.
+func (d *Data) RecoveryFrom(at time.Duration) (Recovery, bool) {
+	v := newView(d, 0, false)
+	if len(v.periods) == 0 {
+		return Recovery{}, false
+	}
+	us := at.Microseconds()
+	r := v.recoveriesOf(v.periods[0], []schemas.BurstSpan{{FromUs: us, ToUs: us + 1}})[0]
+	r.Factor = unknown
+	return r, true
+}
+
+// SuccessFrom counts the rows of one run that are scheduled from an instant on, and those among them that are ok.
+func (d *Data) SuccessFrom(at time.Duration) (ok, n int) {
+	for _, i := range newView(d, at, false).rows {
+		n++
+		if d.ok(i) {
+			ok++
+		}
+	}
+	return ok, n
 }

@@ -221,7 +221,10 @@ func (c checker) soak() Item {
 	case c.e.Soak.Verdict != schemas.VerdictPass:
 		return Item{what, ItemUnknown, "the soak's verdict is " + c.e.Soak.Verdict, c.e.Soak.Run}
 	}
-	return Item{what, ItemDone, "held, bursts included", c.e.Soak.Run}
+	if !c.e.Soak.recovered() {
+		return Item{what, ItemMissing, c.e.Soak.recoveryText(), c.e.Soak.Run}
+	}
+	return Item{what, ItemDone, "held, " + c.e.Soak.recoveryText(), c.e.Soak.Run}
 }
 
 // WriteText writes the list for people.

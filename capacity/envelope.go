@@ -2,7 +2,9 @@ package capacity
 
 import (
 	"fmt"
+	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"tailgate/analyze"
@@ -111,10 +113,29 @@ func (e *Envelope) finish(t *Test) {
 	for _, m := range t.journal.Runs {
 		e.Runs = append(e.Runs, m.Folder)
 	}
+	e.Calibration = calibration(t.backtest)
 	e.Pitfalls = pitfalls(e, t)
 	for _, m := range t.journal.Runs {
 		e.points = append(e.points, m.points(e.Digest, t.gateOf(m.Load).ShareRules())...)
 	}
+}
+
+// calibration is the p99 ratio of a backtest that is furthest from 1; null where none is known.
+func calibration(b *analyze.Backtested) *float64 {
+	if b == nil {
+		return nil
+	}
+	factors := b.Factors
+	if b.Worst != nil {
+		factors = []analyze.Factor{*b.Worst}
+	}
+	var out *float64
+	for _, f := range factors {
+		if x := float64(f.Ratio); known(f.Ratio) && x > 0 && (out == nil || math.Abs(math.Log(x)) > math.Abs(math.Log(*out))) {
+			out = &x
+		}
+	}
+	return out
 }
 
 // points are the rows of a run: one for each rule that was counted, else one.
@@ -179,6 +200,14 @@ func pitfalls(e *Envelope, t *Test) []string {
 	say(!bursts, "no burst: neither real nor bursty arrivals were tested, and the soak had no burst")
 	say(short, fmt.Sprintf("too short: a confirming run lasted less than %.0f min", need/60))
 	say(otherLengths, "not this workload: the output lengths that came differ from those of the trace by more than 2 %")
+	say(t.backtest == nil, "not compared with production: no backtest of a replay at 1.0x was given (calibration)")
+	if b := t.backtest; b != nil && b.Verdict != analyze.Calibrated {
+		text := "the backtest says: " + strings.ReplaceAll(b.Verdict, "_", " ")
+		if e.Calibration != nil {
+			text += fmt.Sprintf(", p99 is %.3g times that of production", *e.Calibration)
+		}
+		say(true, text)
+	}
 	say(e.NMinus1 == nil, "the loss of a replica was not tested")
 	say(len(missingLabels(t.plan.Labels)) > 0, fmt.Sprintf("labels are missing for a claim: %v", missingLabels(t.plan.Labels)))
 	return out

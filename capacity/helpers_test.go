@@ -44,11 +44,17 @@ func (r *simRunner) Run(ctx context.Context, l capacity.Load, dir string) error 
 	}
 	plan := &replay.Plan{RunID: "sim-000000000000", Warmup: l.Warmup, Length: l.Warmup + l.Length}
 	o := replay.Options{Concurrency: l.Concurrency, Duration: plan.Length}
-	arrivals := synth.ArrivalOptions{Kind: synth.Poisson, Rate: max(l.Rate, 10), Duration: plan.Length, Seed: l.Seed}
-	if l.Rate > 0 {
-		arrivals.Rate = l.Rate
+	var bursts []synth.Burst
+	for _, b := range l.Bursts {
+		burst := synth.Burst{At: l.Warmup + b.At, For: b.For, X: b.X}
+		bursts = append(bursts, burst)
+		plan.Bursts = append(plan.Bursts, replay.Span{From: burst.At, To: burst.At + burst.For})
 	}
-	at, err := synth.Arrivals(arrivals)
+	rate := l.Rate
+	if rate == 0 {
+		rate = 10
+	}
+	at, err := synth.ArrivalsAlong(synth.ArrivalOptions{Kind: synth.Poisson, Duration: plan.Length, Seed: l.Seed}, synth.RateSeries{{Rate: rate}}, bursts)
 	if err != nil {
 		return err
 	}

@@ -19,6 +19,9 @@ var envelopePage = template.Must(template.New("envelope").Funcs(template.FuncMap
 	"minutes": func(s float64) string { return fmt.Sprintf("%.0f min", s/60) },
 	"percent": func(x float64) string { return fmt.Sprintf("%.3g %%", 100*x) },
 	"times":   times,
+	"dash":    orDash,
+	"soaked":  (*Soak).recoveryText,
+	"lost":    (*Loss).recoveryText,
 }).Parse(envelopeHTML))
 
 // short writes a number with four digits and no exponent.

@@ -39,6 +39,7 @@ type RunFacts struct {
 	Tails            []Figure `json:"tails,omitempty"`
 	// Latency are the tails of ttft, tpot, itl and e2e, failures infinite.
 	Latency    []analyze.MetricTail `json:"latency"`
+	Recoveries []analyze.Recovery   `json:"recoveries,omitempty"` // from declared bursts
 	Gauges     Gauges               `json:"gauges"`
 	Growing    bool                 `json:"growing"`
 	OutputMode string               `json:"output_mode"`

@@ -17,14 +17,15 @@ const tries = 3
 
 // Test is a capacity test under way.
 type Test struct {
-	plan    *Plan
-	gate    *analyze.Gate
-	minus1  *analyze.Gate // of the cluster with one replica less
-	traffic *Traffic
-	runner  Runner
-	dir     string
-	journal *journal
-	note    func(string)
+	plan     *Plan
+	gate     *analyze.Gate
+	minus1   *analyze.Gate // of the cluster with one replica less
+	traffic  *Traffic
+	runner   Runner
+	dir      string
+	journal  *journal
+	backtest *analyze.Backtested
+	note     func(string)
 }
 
 // Options of a test.
@@ -34,9 +35,11 @@ type Options struct {
 	Minus1  *analyze.Gate // null = Gate
 	Traffic *Traffic
 	Runner  Runner
-	Dir     string       // runs, journal and envelope go here
-	Digest  string       // sha256 over plan, gates and trace: what a resumed test must share
-	Note    func(string) // progress for people; null = none
+	Dir     string // runs, journal and envelope go here
+	// Backtest compares a replay at 1.0x with production; null = none was made.
+	Backtest *analyze.Backtested
+	Digest   string       // sha256 over plan, gates and trace: what a resumed test must share
+	Note     func(string) // progress for people; null = none
 }
 
 // New opens a test, and what an earlier one with the same digest has finished in Dir.
@@ -45,7 +48,7 @@ func New(o Options) (*Test, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Test{plan: o.Plan, gate: o.Gate, minus1: o.Minus1, traffic: o.Traffic, runner: o.Runner, dir: o.Dir, journal: j, note: o.Note}
+	t := &Test{plan: o.Plan, gate: o.Gate, minus1: o.Minus1, traffic: o.Traffic, runner: o.Runner, dir: o.Dir, journal: j, backtest: o.Backtest, note: o.Note}
 	if t.minus1 == nil {
 		t.minus1 = o.Gate
 	}
@@ -144,6 +147,7 @@ func (t *Test) read(ctx context.Context, l Load, folder string, blocks int) (*Ma
 	if sent := d.InputLengths(class); len(sent) > 0 {
 		m.Facts.InputKS = stats.KS(t.traffic.InputLengths(l.Cell.Class), sent)
 	}
+	m.Facts.Recoveries = report.Recoveries
 	m.Facts.Latency = d.TailsBetween(0, 0, class)
 	samples, err := telemetryOf(filepath.Join(t.dir, folder))
 	if err != nil {

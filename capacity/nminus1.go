@@ -3,8 +3,10 @@ package capacity
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"time"
 
+	"tailgate/analyze"
 	"tailgate/schemas"
 )
 
@@ -28,8 +30,17 @@ type Loss struct {
 	AtSeconds   float64 `json:"at_s"`
 	Rate        float64 `json:"rate"`
 	FailedShare float64 `json:"failed_share"` // of the requests that were due from then on
-	Verdict     string  `json:"verdict"`
-	Run         string  `json:"run"`
+	// Recovery is how long after the loss the run was back inside its baseline.
+	Recovery analyze.Recovery `json:"recovery"`
+	Verdict  string           `json:"verdict"`
+	Run      string           `json:"run"`
+}
+
+func (l *Loss) recoveryText() string {
+	if !known(l.Recovery.InflightS) || !known(l.Recovery.TTFTS) {
+		return "not seen back"
+	}
+	return fmt.Sprintf("back after %.0f s", max(float64(l.Recovery.InflightS), float64(l.Recovery.TTFTS)))
 }
 
 const loseAt = 10 * time.Minute
@@ -77,8 +88,17 @@ func (t *Test) nMinus1(ctx context.Context, whole *SafeQPS, ladder float64) (*NM
 	if err != nil {
 		return nil, err
 	}
-	out.Loss = &Loss{How: o.Lose, AtSeconds: at.Seconds(), Rate: l.Rate, FailedShare: 1 - m.Facts.SuccessRate, Verdict: m.Verdict, Run: m.Folder}
-	t.note(fmt.Sprintf("loss of a replica: %.3g %% failed", 100*out.Loss.FailedShare))
+	out.Loss = &Loss{How: o.Lose, AtSeconds: at.Seconds(), Rate: l.Rate, Verdict: m.Verdict, Run: m.Folder}
+	d, err := analyze.Load(ctx, []string{filepath.Join(t.dir, m.Folder)})
+	if err != nil {
+		return nil, err
+	}
+	lost := l.Warmup + at
+	if ok, n := d.SuccessFrom(lost); n > 0 {
+		out.Loss.FailedShare = 1 - float64(ok)/float64(n)
+	}
+	out.Loss.Recovery, _ = d.RecoveryFrom(lost)
+	t.note(fmt.Sprintf("loss of a replica: %.3g %% failed, %s", 100*out.Loss.FailedShare, out.Loss.recoveryText()))
 	return out, nil
 }
 

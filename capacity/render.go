@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -115,7 +117,7 @@ func (e *Envelope) WriteText(w io.Writer) error {
 	}
 	fmt.Fprintf(&b, "\nclosed loop: at most %.4g requests/s (no capacity: it waits for slow answers)\n", e.Ladder.Rate)
 	if s := e.Soak; s != nil {
-		fmt.Fprintf(&b, "soak: %.4g/s for %.0f min with %d bursts: %s\n", s.Rate, s.Seconds/60, len(s.Bursts), s.Verdict)
+		fmt.Fprintf(&b, "soak: %.4g/s for %.0f min with %d bursts: %s, %s\n", s.Rate, s.Seconds/60, len(s.Bursts), s.Verdict, s.recoveryText())
 	}
 	if n := e.NMinus1; n != nil {
 		fmt.Fprintf(&b, "one replica less: %.4g/s for %.0f min: %s", n.Rate, n.Seconds/60, n.Verdict)
@@ -127,11 +129,14 @@ func (e *Envelope) WriteText(w io.Writer) error {
 		}
 		b.WriteString("\n")
 		if l := n.Loss; l != nil {
-			fmt.Fprintf(&b, "loss of a replica (%s) at %.0f s: %.3g %% of the requests failed\n", l.How, l.AtSeconds, 100*l.FailedShare)
+			fmt.Fprintf(&b, "loss of a replica (%s) at %.0f s: %.3g %% of the requests failed, %s\n", l.How, l.AtSeconds, 100*l.FailedShare, l.recoveryText())
 		}
 	}
-	for class, x := range e.BurstSensitivity {
-		fmt.Fprintf(&b, "burst sensitivity of %s: %.3g\n", class, x)
+	for _, class := range slices.Sorted(maps.Keys(e.BurstSensitivity)) {
+		fmt.Fprintf(&b, "burst sensitivity of %s: %.3g\n", class, e.BurstSensitivity[class])
+	}
+	if e.Calibration != nil {
+		fmt.Fprintf(&b, "calibration: the replay's p99 is %.3g times that of production\n", *e.Calibration)
 	}
 	for _, r := range e.Rows {
 		for _, text := range r.Warnings {

@@ -17,6 +17,8 @@ type Soak struct {
 	Verdict string      `json:"verdict"`
 	Tails   []Figure    `json:"tails"`
 	Run     string      `json:"run"`
+	// Recoveries are how long after each burst the run was back inside its baseline.
+	Recoveries []analyze.Recovery `json:"recoveries"`
 	// Drift compares the first part of the soak with the last: an hour each, or a third of a shorter one.
 	Drift []Drift `json:"drift"`
 }
@@ -65,7 +67,7 @@ func (t *Test) soak(ctx context.Context, of *SafeQPS) (*Soak, error) {
 		return nil, err
 	}
 	t.note(fmt.Sprintf("soak: %.4g/s for %v: %s", l.Rate, o.Length, m.Verdict))
-	s := &Soak{Rate: l.Rate, Seconds: m.Facts.Seconds, Verdict: m.Verdict, Tails: m.Facts.Tails, Run: m.Folder}
+	s := &Soak{Rate: l.Rate, Seconds: m.Facts.Seconds, Verdict: m.Verdict, Tails: m.Facts.Tails, Run: m.Folder, Recoveries: m.Facts.Recoveries}
 	for _, b := range o.Bursts {
 		s.Bursts = append(s.Bursts, SoakBurst{b.At.Seconds(), b.For.Seconds(), b.X})
 	}
@@ -101,4 +103,29 @@ func (t *Test) drift(ctx context.Context, folder string, l Load) ([]Drift, error
 	a, b := gaugesOf(samples, begin, begin+part), gaugesOf(samples, end-part, end)
 	return append(out, Drift{"kv_usage", a.KVUsage, b.KVUsage}, Drift{"prefix_hits", a.PrefixHits, b.PrefixHits}, Drift{"preemptions", a.Preemptions, b.Preemptions},
 		Drift{"waiting", a.Waiting, b.Waiting}, Drift{"rss_bytes", a.RSSBytes, b.RSSBytes}, Drift{"hbm_bytes", a.HBMBytes, b.HBMBytes}), nil
+}
+
+// recovered tells that the soak was back inside its baseline after each of its bursts.
+func (s *Soak) recovered() bool {
+	for _, r := range s.Recoveries {
+		if !known(r.InflightS) || !known(r.TTFTS) {
+			return false
+		}
+	}
+	return len(s.Recoveries) > 0
+}
+
+// recoveryText tells the slowest way back.
+func (s *Soak) recoveryText() string {
+	if len(s.Recoveries) == 0 {
+		return "no burst"
+	}
+	if !s.recovered() {
+		return "not seen back after every burst"
+	}
+	slowest := 0.0
+	for _, r := range s.Recoveries {
+		slowest = max(slowest, float64(r.InflightS), float64(r.TTFTS))
+	}
+	return fmt.Sprintf("back within %.0f s of every burst", slowest)
 }

@@ -16,6 +16,7 @@ import (
 
 	"tailgate/analyze"
 	"tailgate/capacity"
+	"tailgate/internal/fault"
 	"tailgate/schemas"
 	"tailgate/trace"
 )
@@ -130,17 +131,34 @@ func (a *app) openCapacity(ctx context.Context, path string, f *capacityFlags) (
 	if plan.NMinus1 != nil && plan.NMinus1.Gate != "" {
 		minus1, minusErr = a.loadGate(r.path(plan.NMinus1.Gate))
 	}
+	backtest, backErr := readBacktest(r.path(plan.Calibration))
 	traffic, meta, traceErr := a.traffic(ctx, r.path(plan.Trace))
-	if err := errors.Join(gateErr, minusErr, traceErr); err != nil {
+	if err := errors.Join(gateErr, minusErr, traceErr, backErr); err != nil {
 		return nil, err
 	}
 	r.traffic = traffic
 	if err := setCells(plan, f.cells, traffic); err != nil {
 		return nil, err
 	}
-	t := &capacityTest{plan: plan, runner: r, trace: meta, options: capacity.Options{Plan: plan, Gate: gate, Minus1: minus1, Traffic: traffic, Runner: r,
+	t := &capacityTest{plan: plan, runner: r, trace: meta, options: capacity.Options{Plan: plan, Gate: gate, Minus1: minus1, Backtest: backtest, Traffic: traffic, Runner: r,
 		Dir: f.out, Digest: planDigest(plan, gate, minus1, meta.SHA256), Note: func(s string) { a.note("%s", s) }}}
 	return t, nil
+}
+
+// readBacktest reads what tailgate backtest wrote; "" is none.
+func readBacktest(path string) (*analyze.Backtested, error) {
+	if path == "" {
+		return nil, nil
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading the calibration: %w", err)
+	}
+	b := &analyze.Backtested{}
+	if err := json.Unmarshal(data, b); err != nil || b.Verdict == "" {
+		return nil, fault.Mark(fmt.Errorf("reading the calibration: %s is no backtest.json", path), fault.Data, "")
+	}
+	return b, nil
 }
 
 // traffic reads the plan's trace once, for its rates.
