@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
 	"runtime"
 	"slices"
 	"testing"
@@ -14,6 +13,7 @@ import (
 
 	"tailgate/capacity"
 	"tailgate/internal/rng"
+	"tailgate/internal/testshared"
 	"tailgate/schemas"
 	"tailgate/sim"
 	"tailgate/synth"
@@ -202,7 +202,7 @@ func sideBySide(n int, do func(seed uint64) found) []found {
 // overstates more often. With a tenth of the searches the bounds are those that a search that keeps the shares
 // breaks once in a hundred times.
 func TestSearchErrorRates(t *testing.T) {
-	full := os.Getenv("TAILGATE_PROVE") == "full"
+	full := testshared.ErrorRates(t)
 	n := 6
 	if full {
 		n = 60
@@ -286,7 +286,7 @@ func TestSearchOnMMc(t *testing.T) {
 	sc := scenario{"M/M/16", "sim:queue:service=4s,dist=exponential,slots=16", 1, ladder, map[float64]float64{allowed: low / ladder},
 		func(ev schemas.EngineEvent) bool { return float64(ev.QueueNs) > limit*1e9 }}
 	n := 12
-	if os.Getenv("TAILGATE_PROVE") == "full" {
+	if testshared.ErrorRates(t) {
 		n = 120
 	}
 	s := sum(sideBySide(n, func(seed uint64) found { return sc.search(t, allowed, seed) }))

@@ -40,3 +40,15 @@ func Path(t testing.TB, name string) string {
 	}
 	return path
 }
+
+// ErrorRates skips a test that measures error rates over many simulated runs, unless TAILGATE_PROVE asks for a tenth of
+// them (small, as CI does) or for all (full); it tells whether all are wanted.
+func ErrorRates(t testing.TB) (full bool) {
+	t.Helper()
+	switch prove := os.Getenv("TAILGATE_PROVE"); prove {
+	case "small", "full":
+		return prove == "full"
+	}
+	t.Skip("error rates take minutes of processor time: TAILGATE_PROVE=small, or full")
+	return false
+}

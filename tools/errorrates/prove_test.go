@@ -8,9 +8,10 @@ import (
 	"testing"
 
 	"tailgate/internal/stats"
+	"tailgate/internal/testshared"
 )
 
-// The figures of docs/statistics.md, on a tenth of the runs in every test and on all of them under TAILGATE_PROVE=full.
+// The figures of docs/statistics.md, on a tenth of the runs with TAILGATE_PROVE=small and on all of them with full.
 // So few runs show a share with an error of their own: a bound is taken for broken when what was seen would come in under
 // 1 % of cases if the bound were kept (Clopper and Pearson). The seeds are fixed, so a test passes always or never.
 
@@ -19,10 +20,7 @@ func isFull() bool { return os.Getenv("TAILGATE_PROVE") == "full" }
 // size is how many runs a cell gets.
 func size(t *testing.T, full int) int {
 	t.Helper()
-	switch {
-	case underRace:
-		t.Skip("many runs of one thread: left out under the race detector")
-	case isFull():
+	if testshared.ErrorRates(t) {
 		return full
 	}
 	return full / 10
