@@ -110,6 +110,9 @@ capacity_gate:
 // quickPlan is a plan with short runs on the cluster of the first scenario.
 func quickPlan(t *testing.T) *capacity.Plan {
 	t.Helper()
+	if underRace {
+		t.Skip("a whole capacity test: left out under the race detector")
+	}
 	p, err := capacity.ParsePlan("plan.yaml", []byte(`
 target: "sim:"
 trace: t.jsonl
