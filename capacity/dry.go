@@ -81,6 +81,10 @@ func (t *Test) Dry() ([]Planned, error) {
 			out = append(out, Planned{"loss of a replica", length, length, n.Lose})
 		}
 	}
+	if p := t.plan.Pairs; p != nil {
+		length := t.pairsTime()
+		out = append(out, Planned{"pairs", length, length, fmt.Sprintf("%d runs at each of %d scales: a, then a b, b a, …", len(order(p.Pairs)), max(1, len(p.Scales)))})
+	}
 	return out, nil
 }
 

@@ -25,6 +25,7 @@ type Envelope struct {
 	Ladder      *Ladder           `json:"ladder"`
 	Soak        *Soak             `json:"soak"`
 	NMinus1     *NMinus1          `json:"n_minus_1"`
+	Pairs       []Paired          `json:"pairs,omitempty"`
 	// BurstSensitivity is Safe QPS with bursty over that with Poisson arrivals, by class; a class without both is missing.
 	BurstSensitivity map[string]float64 `json:"burst_sensitivity"`
 	Growth           float64            `json:"growth"`

@@ -20,6 +20,7 @@ import (
 // simRunner makes runs in virtual time on a cluster of the study.
 type simRunner struct {
 	sc     scenario
+	b      *scenario // the other arm; null = the same
 	mu     sync.Mutex
 	made   []string
 	failAt int                                        // the run, from 1, that cannot be made; 0 = none
@@ -34,7 +35,11 @@ func (r *simRunner) Run(ctx context.Context, l capacity.Load, dir string) error 
 	if n == r.failAt {
 		return errors.New("the target is down")
 	}
-	config, err := sim.ParseSpec(fmt.Sprintf("%s,seed=%d", r.sc.spec, rng.New(l.Seed, l.Name).Uint32()))
+	sc := r.sc
+	if l.Cluster == capacity.ClusterB && r.b != nil {
+		sc = *r.b
+	}
+	config, err := sim.ParseSpec(fmt.Sprintf("%s,seed=%d", sc.spec, rng.New(l.Seed, l.Name).Uint32()))
 	if err != nil {
 		return err
 	}

@@ -23,6 +23,7 @@ const (
 	LayerSoak   = "soak"
 	LayerMinus1 = "n_minus_1"
 	LayerSweep  = "sweep"
+	LayerPairs  = "pairs"
 )
 
 // Load is one run to make.

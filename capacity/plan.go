@@ -76,6 +76,7 @@ type Plan struct {
 	Ladder  LadderOptions
 	Soak    *SoakOptions // null = not run
 	NMinus1 *NMinus1Options
+	Pairs   *PairOptions // null = nothing is compared
 	// Growth is the declared growth of the traffic that the headroom must hold, 1.2 = 20 %.
 	Growth float64
 	// Calibration is a result of `tailgate backtest`; "" = none.
@@ -126,7 +127,7 @@ func ParsePlan(name string, data []byte, lookup func(string) (string, bool)) (*P
 	p := &Plan{Seed: 1, Load: LoadInMix, Growth: 1.2, Labels: map[string]string{}, Replay: map[string]string{}}
 	in := planReader{r, p}
 	for _, f := range r.Fields(root, "a capacity plan", "name", "target", "targets", "trace", "profile", "gate", "labels", "replay", "seed", "cells",
-		"load", "window", "search", "ladder", "soak", "n_minus_1", "growth", "calibration") {
+		"load", "window", "search", "ladder", "soak", "n_minus_1", "pairs", "growth", "calibration") {
 		in.field(f)
 	}
 	switch {
@@ -196,6 +197,8 @@ func (r planReader) field(f yamldoc.Field) {
 		r.soak(f.Value)
 	case "n_minus_1":
 		r.nMinus1(f.Value)
+	case "pairs":
+		r.pairs(f.Value)
 	}
 }
 

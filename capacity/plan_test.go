@@ -113,6 +113,11 @@ func TestPlanSchema(t *testing.T) {
 		{least + "soak: {bursts: [{at: 1m}]}\n", false},
 		{least + "n_minus_1: {target: x, gate: g, rate: 3, search: true, length: 28m, lose: \"kill:1\", lose_at: 5m}\n", true},
 		{least + "n_minus_1: {rate: 3}\n", false},
+		{least + "pairs: {target: b, scales: [1, 1.5], pairs: 4}\n", true},
+		{least + "pairs: {hook: ./switch.sh}\n", true},
+		{least + "pairs: {scales: [1]}\n", false},
+		{least + "pairs: {target: b, targets: c.yaml}\n", false},
+		{least + "pairs: {target: b, pairs: 2}\n", false},
 		{least + "growth: 0.5\n", false},
 		{least + "speed: 1\n", false},
 	} {

@@ -61,3 +61,30 @@ func (r planReader) length(n yamldoc.Node, text string) time.Duration {
 	}
 	return d
 }
+
+func (r planReader) pairs(n yamldoc.Node) {
+	o := &PairOptions{Pairs: leastPairs}
+	r.p.Pairs = o
+	for _, f := range r.Fields(n, "pairs", "target", "targets", "hook", "scales", "pairs") {
+		switch f.Key {
+		case "target":
+			o.Target, _ = r.Text(f.Value)
+		case "targets":
+			o.Targets, _ = r.Text(f.Value)
+		case "hook":
+			o.Hook, _ = r.Text(f.Value)
+		case "scales":
+			for _, item := range r.List(f.Value) {
+				o.Scales = append(o.Scales, r.number(item, 0.05))
+			}
+		case "pairs":
+			o.Pairs = int(r.number(f.Value, leastPairs))
+		}
+	}
+	switch {
+	case o.Target != "" && o.Targets != "":
+		r.Faultf(n, "target and targets contradict each other")
+	case o.Target == "" && o.Targets == "" && o.Hook == "":
+		r.Faultf(n, "pairs need target or targets, the other arm, or a hook that changes the one there is")
+	}
+}

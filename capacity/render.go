@@ -132,6 +132,11 @@ func (e *Envelope) WriteText(w io.Writer) error {
 			fmt.Fprintf(&b, "loss of a replica (%s) at %.0f s: %.3g %% of the requests failed, %s\n", l.How, l.AtSeconds, 100*l.FailedShare, l.recoveryText())
 		}
 	}
+	for _, p := range e.Pairs {
+		for _, c := range p.Changes {
+			fmt.Fprintf(&b, "at %gx: %s\n", p.Scale, c.text())
+		}
+	}
 	for _, class := range slices.Sorted(maps.Keys(e.BurstSensitivity)) {
 		fmt.Fprintf(&b, "burst sensitivity of %s: %.3g\n", class, e.BurstSensitivity[class])
 	}

@@ -65,6 +65,11 @@ func (t *Test) Run(ctx context.Context) (*Envelope, error) {
 			return nil, err
 		}
 	}
+	if t.plan.Pairs != nil {
+		if e.Pairs, err = t.pairs(ctx); err != nil {
+			return nil, err
+		}
+	}
 	e.finish(t)
 	return e, nil
 }

@@ -4,10 +4,10 @@ package schemas
 // rung of the ladder (rule "", no shares).
 type CapacityPoint struct {
 	RunID       string   `parquet:"run_id,dict"` // digest of the plan, gates and trace
-	Layer       string   `parquet:"layer,dict"`  // ladder, search, soak, n_minus_1, sweep
+	Layer       string   `parquet:"layer,dict"`  // ladder, search, soak, n_minus_1, sweep, pairs
 	Class       string   `parquet:"class,dict"`  // mix = all
 	Pattern     string   `parquet:"pattern,dict"`
-	Cluster     string   `parquet:"cluster,dict"` // full, n_minus_1
+	Cluster     string   `parquet:"cluster,dict"` // full, n_minus_1, b
 	Folder      string   `parquet:"folder"`
 	Concurrency int64    `parquet:"concurrency"` // of a closed loop; 0 = open loop
 	RequestRate *float64 `parquet:"request_rate,optional"`

@@ -143,8 +143,8 @@ func StringColumns(table string) map[string]StringRule {
 		}
 	case TableCapacity:
 		return map[string]StringRule{
-			"run_id": {Pattern: patternDigest}, "layer": {Enum: []string{"ladder", "search", "soak", "n_minus_1", "sweep"}}, "class": withMix(class), "pattern": pattern,
-			"cluster": {Enum: []string{"full", "n_minus_1"}}, "folder": operator, "rule": operator, "verdict": {Enum: verdicts()},
+			"run_id": {Pattern: patternDigest}, "layer": {Enum: []string{"ladder", "search", "soak", "n_minus_1", "sweep", "pairs"}}, "class": withMix(class), "pattern": pattern,
+			"cluster": {Enum: []string{"full", "n_minus_1", "b"}}, "folder": operator, "rule": operator, "verdict": {Enum: verdicts()},
 		}
 	case TableEnvelope:
 		return map[string]StringRule{

@@ -38,6 +38,11 @@ func (r *capacityRunner) Run(ctx context.Context, l capacity.Load, dir string) e
 	if trace != r.path(r.plan.Trace) {
 		defer os.RemoveAll(filepath.Dir(trace))
 	}
+	if p := r.plan.Pairs; p != nil && p.Hook != "" && l.Layer == capacity.LayerPairs {
+		if err := changeArm(ctx, p.Hook, l.Cluster); err != nil {
+			return err
+		}
+	}
 	stop, err := r.hook(ctx, l)
 	if err != nil {
 		return err
@@ -111,8 +116,11 @@ func arrivals(l capacity.Load) []string {
 
 func (r *capacityRunner) targetArgs(l capacity.Load) []string {
 	target, targets := r.plan.Target, r.plan.Targets
-	if l.Cluster == capacity.ClusterMinus1 {
+	switch {
+	case l.Cluster == capacity.ClusterMinus1:
 		target, targets = r.plan.NMinus1.Target, r.plan.NMinus1.Targets
+	case l.Cluster == capacity.ClusterB && r.plan.Pairs.Target+r.plan.Pairs.Targets != "":
+		target, targets = r.plan.Pairs.Target, r.plan.Pairs.Targets
 	}
 	var args []string
 	if targets != "" {
@@ -254,6 +262,22 @@ func (r *capacityRunner) hook(ctx context.Context, l capacity.Load) (stop func()
 		done <- err
 	}()
 	return func() error { defer cancel(); return <-done }, nil
+}
+
+// changeArm runs the user's command that brings the target into the configuration of an arm.
+func changeArm(ctx context.Context, command, cluster string) error {
+	arm := "a"
+	if cluster == capacity.ClusterB {
+		arm = "b"
+	}
+	ctx, cancel := context.WithTimeout(ctx, hookTimeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", command)
+	cmd.Env = append(os.Environ(), "TAILGATE_ARM="+arm)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("changing to arm %s (%s): %w: %s", arm, command, err, bytes.TrimSpace(out))
+	}
+	return nil
 }
 
 // classMix are the rates of the cell's class and of the others, which synth takes as shares.
