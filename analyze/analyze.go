@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -103,7 +102,7 @@ func (o Options) view(d *Data) *view {
 
 func newReport(v *view) *Report {
 	r := &Report{
-		Definition: schemas.Definition, Invalid: []string{}, Unchecked: slices.Concat([]string{}, v.d.Unchecked),
+		Definition: schemas.Definition, Invalid: []string{}, Unchecked: append([]string{}, v.d.Unchecked...),
 		Errors: map[string]int{}, WarmupRows: v.warm, MeasuredMinutes: Figure(v.minutes()), view: v,
 		Warmup: v.warmup(), Recoveries: v.recoveries(),
 	}

@@ -115,3 +115,21 @@ func TestFiguresSurviveJSON(t *testing.T) {
 		}
 	}
 }
+
+// Lists that are empty are [], never null.
+func TestEmptyListsInJSON(t *testing.T) {
+	dir := folder(t, queueRun{seed: 1, minutes: 3, rate: 2, serveMs: 100, slots: 4}.rows(), nil)
+	var b bytes.Buffer
+	if err := report(t, load(t, dir), "").WriteJSON(&b); err != nil {
+		t.Fatal(err)
+	}
+	var got map[string]any
+	if err := json.Unmarshal(b.Bytes(), &got); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"invalid", "unchecked", "runs", "buckets"} {
+		if _, list := got[key].([]any); !list {
+			t.Errorf("%s is %v", key, got[key])
+		}
+	}
+}
