@@ -28,7 +28,16 @@ func (t *Test) Dry() ([]Planned, error) {
 	ladder := func(what string) Planned {
 		return Planned{what, time.Duration(rungs) * step, time.Duration(most) * step, fmt.Sprintf("%d to %d rungs of %v, closed loop", rungs, most, step)}
 	}
-	out := []Planned{ladder("ladder")}
+	var out []Planned
+	if m := t.plan.Micro; m != nil {
+		each := m.Step
+		if each == 0 {
+			each = ladderStep
+		}
+		length := time.Duration(len(m.Concurrency)) * each
+		out = append(out, Planned{"micro", length, length, fmt.Sprintf("%d closed loops of %d + %d tokens", len(m.Concurrency), m.InputLength, m.OutputLength)})
+	}
+	out = append(out, ladder("ladder"))
 	search := func(what string, c Cell, cluster string) error {
 		s, err := NewSearch(withLadder(t.searchOptions(c, cluster)))
 		if err != nil {

@@ -26,6 +26,7 @@ type Envelope struct {
 	Soak        *Soak             `json:"soak"`
 	NMinus1     *NMinus1          `json:"n_minus_1"`
 	Pairs       []Paired          `json:"pairs,omitempty"`
+	Micro       *Micro            `json:"micro,omitempty"`
 	// BurstSensitivity is Safe QPS with bursty over that with Poisson arrivals, by class; a class without both is missing.
 	BurstSensitivity map[string]float64 `json:"burst_sensitivity"`
 	Growth           float64            `json:"growth"`
@@ -186,7 +187,7 @@ func pitfalls(e *Envelope, t *Test) []string {
 	for _, m := range t.journal.Runs {
 		bursts = bursts || len(m.Load.Bursts) > 0 || m.Load.Concurrency == 0 && (m.Load.Cell.Pattern == PatternReal || m.Load.Cell.Pattern == PatternBursty)
 		pinned = pinned || m.Facts.OutputMode != "" && m.Facts.OutputMode != "natural"
-		oneLength = oneLength && m.Facts.OneLength
+		oneLength = oneLength && (m.Facts.OneLength || m.Load.Layer == LayerMicro)
 		if r := m.Facts.OutputRatio; m.Load.Concurrency == 0 && r > 0 && (r < .98 || r > 1.02) {
 			otherLengths = true
 		}

@@ -49,7 +49,7 @@ func (t *Test) ladder(ctx context.Context, cluster, class string) (*Ladder, erro
 	}
 	warmup := min(ladderWarmup, step/3)
 	for i := 0; ; i++ {
-		slots, more := t.rung(i)
+		slots, more := t.slots(i)
 		if !more || flat == 2 {
 			break
 		}
@@ -62,9 +62,7 @@ func (t *Test) ladder(ctx context.Context, cluster, class string) (*Ladder, erro
 		if err != nil {
 			return nil, err
 		}
-		f := m.Facts
-		r := Rung{Concurrency: slots, RequestsPerS: f.RequestsPerS, OutputTokensPerS: f.OutputTokensPerS, Inflight: f.Inflight,
-			MeanE2EMs: f.MeanE2EMs, Little: f.RequestsPerS * f.MeanE2EMs / 1e3 / float64(slots), Tails: f.Tails, Run: m.Folder}
+		r := m.rung()
 		if r.RequestsPerS < out.Rate*(1+flatGrowth) {
 			flat++
 		} else {
@@ -81,16 +79,23 @@ func (t *Test) ladder(ctx context.Context, cluster, class string) (*Ladder, erro
 	return out, nil
 }
 
-// rung is the concurrency of step i; false = there is none.
-func (t *Test) rung(i int) (int, bool) {
+// rung is a closed loop's run as a rung.
+func (m *Made) rung() Rung {
+	f, slots := m.Facts, m.Load.Concurrency
+	return Rung{Concurrency: slots, RequestsPerS: f.RequestsPerS, OutputTokensPerS: f.OutputTokensPerS, Inflight: f.Inflight,
+		MeanE2EMs: f.MeanE2EMs, Little: f.RequestsPerS * f.MeanE2EMs / 1e3 / float64(slots), Tails: f.Tails, Run: m.Folder}
+}
+
+// slots is the concurrency of step i; false = there is none.
+func (t *Test) slots(i int) (int, bool) {
 	if list := t.plan.Ladder.Concurrency; len(list) > 0 {
 		if i < len(list) {
 			return list[i], true
 		}
 		return 0, false
 	}
-	slots := 1 << i
-	return slots, slots <= mostSlots
+	n := 1 << i
+	return n, n <= mostSlots
 }
 
 // knee fits two lines to log(rate) over log(concurrency), the second of them flat, and returns where they meet.

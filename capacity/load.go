@@ -24,6 +24,7 @@ const (
 	LayerMinus1 = "n_minus_1"
 	LayerSweep  = "sweep"
 	LayerPairs  = "pairs"
+	LayerMicro  = "micro"
 )
 
 // Load is one run to make.
@@ -46,9 +47,10 @@ type Load struct {
 	Seed   uint64         `json:"seed"`
 	Bursts []BurstOptions `json:"bursts,omitempty"`
 	// InputLengths restricts the prompts of a synthetic pattern, as synth's flag does; "" = the trace's lengths.
-	InputLengths string `json:"input_lengths,omitempty"`
-	MaxInflight  int    `json:"max_inflight,omitempty"` // cap in open loop; 0 = none
-	Offline      bool   `json:"offline,omitempty"`      // everything at t0
+	InputLengths  string `json:"input_lengths,omitempty"`
+	OutputLengths string `json:"output_lengths,omitempty"` // likewise, for the micro layer
+	MaxInflight   int    `json:"max_inflight,omitempty"`   // cap in open loop; 0 = none
+	Offline       bool   `json:"offline,omitempty"`        // everything at t0
 	// Lose takes a replica away at LoseAt: a fault of the simulator, or hook:COMMAND.
 	Lose   string        `json:"lose,omitempty"`
 	LoseAt time.Duration `json:"lose_at_ns,omitempty"`

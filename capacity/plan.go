@@ -77,6 +77,7 @@ type Plan struct {
 	Soak    *SoakOptions // null = not run
 	NMinus1 *NMinus1Options
 	Pairs   *PairOptions // null = nothing is compared
+	Micro   *MicroOptions
 	// Growth is the declared growth of the traffic that the headroom must hold, 1.2 = 20 %.
 	Growth float64
 	// Calibration is a result of `tailgate backtest`; "" = none.
@@ -127,7 +128,7 @@ func ParsePlan(name string, data []byte, lookup func(string) (string, bool)) (*P
 	p := &Plan{Seed: 1, Load: LoadInMix, Growth: 1.2, Labels: map[string]string{}, Replay: map[string]string{}}
 	in := planReader{r, p}
 	for _, f := range r.Fields(root, "a capacity plan", "name", "target", "targets", "trace", "profile", "gate", "labels", "replay", "seed", "cells",
-		"load", "window", "search", "ladder", "soak", "n_minus_1", "pairs", "growth", "calibration") {
+		"load", "window", "search", "ladder", "soak", "n_minus_1", "pairs", "micro", "growth", "calibration") {
 		in.field(f)
 	}
 	switch {
@@ -199,6 +200,8 @@ func (r planReader) field(f yamldoc.Field) {
 		r.nMinus1(f.Value)
 	case "pairs":
 		r.pairs(f.Value)
+	case "micro":
+		r.micro(f.Value)
 	}
 }
 

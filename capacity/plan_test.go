@@ -118,6 +118,8 @@ func TestPlanSchema(t *testing.T) {
 		{least + "pairs: {scales: [1]}\n", false},
 		{least + "pairs: {target: b, targets: c.yaml}\n", false},
 		{least + "pairs: {target: b, pairs: 2}\n", false},
+		{least + "micro: {input_length: 512, output_length: 128, concurrency: [1, 8], step: 2m}\n", true},
+		{least + "micro: {input_length: 512}\n", false},
 		{least + "growth: 0.5\n", false},
 		{least + "speed: 1\n", false},
 	} {

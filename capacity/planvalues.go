@@ -88,3 +88,25 @@ func (r planReader) pairs(n yamldoc.Node) {
 		r.Faultf(n, "pairs need target or targets, the other arm, or a hook that changes the one there is")
 	}
 }
+
+func (r planReader) micro(n yamldoc.Node) {
+	o := &MicroOptions{}
+	r.p.Micro = o
+	for _, f := range r.Fields(n, "micro", "input_length", "output_length", "concurrency", "step") {
+		switch f.Key {
+		case "input_length":
+			o.InputLength = int(r.Int(f.Value, 1))
+		case "output_length":
+			o.OutputLength = int(r.Int(f.Value, 1))
+		case "step":
+			o.Step = r.time(f.Value)
+		case "concurrency":
+			for _, item := range r.List(f.Value) {
+				o.Concurrency = append(o.Concurrency, int(r.Int(item, 1)))
+			}
+		}
+	}
+	if o.InputLength == 0 || o.OutputLength == 0 || len(o.Concurrency) == 0 {
+		r.Faultf(n, "micro needs input_length, output_length and concurrency")
+	}
+}

@@ -132,6 +132,12 @@ func (e *Envelope) WriteText(w io.Writer) error {
 			fmt.Fprintf(&b, "loss of a replica (%s) at %.0f s: %.3g %% of the requests failed, %s\n", l.How, l.AtSeconds, 100*l.FailedShare, l.recoveryText())
 		}
 	}
+	if m := e.Micro; m != nil {
+		fmt.Fprintf(&b, "micro, %d + %d tokens (%s):\n", m.InputLength, m.OutputLength, m.States)
+		for _, r := range m.Rungs {
+			fmt.Fprintf(&b, "  %d at a time: %.4g output tokens/s, %.4g requests/s\n", r.Concurrency, r.OutputTokensPerS, r.RequestsPerS)
+		}
+	}
 	for _, p := range e.Pairs {
 		for _, c := range p.Changes {
 			fmt.Fprintf(&b, "at %gx: %s\n", p.Scale, c.text())

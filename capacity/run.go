@@ -10,6 +10,12 @@ import (
 // finished stay, and a test that is opened again goes on behind them.
 func (t *Test) Run(ctx context.Context) (*Envelope, error) {
 	e := t.envelope()
+	var err error
+	if t.plan.Micro != nil {
+		if e.Micro, err = t.micro(ctx); err != nil {
+			return nil, err
+		}
+	}
 	ladders := map[string]*Ladder{}
 	climb := func(cluster, class string) (*Ladder, error) {
 		key := cluster + "/" + class

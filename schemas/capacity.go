@@ -4,7 +4,7 @@ package schemas
 // rung of the ladder (rule "", no shares).
 type CapacityPoint struct {
 	RunID       string   `parquet:"run_id,dict"` // digest of the plan, gates and trace
-	Layer       string   `parquet:"layer,dict"`  // ladder, search, soak, n_minus_1, sweep, pairs
+	Layer       string   `parquet:"layer,dict"`  // ladder, search, soak, n_minus_1, sweep, pairs, micro
 	Class       string   `parquet:"class,dict"`  // mix = all
 	Pattern     string   `parquet:"pattern,dict"`
 	Cluster     string   `parquet:"cluster,dict"` // full, n_minus_1, b

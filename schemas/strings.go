@@ -143,7 +143,7 @@ func StringColumns(table string) map[string]StringRule {
 		}
 	case TableCapacity:
 		return map[string]StringRule{
-			"run_id": {Pattern: patternDigest}, "layer": {Enum: []string{"ladder", "search", "soak", "n_minus_1", "sweep", "pairs"}}, "class": withMix(class), "pattern": pattern,
+			"run_id": {Pattern: patternDigest}, "layer": {Enum: []string{"ladder", "search", "soak", "n_minus_1", "sweep", "pairs", "micro"}}, "class": withMix(class), "pattern": pattern,
 			"cluster": {Enum: []string{"full", "n_minus_1", "b"}}, "folder": operator, "rule": operator, "verdict": {Enum: verdicts()},
 		}
 	case TableEnvelope:

@@ -148,6 +148,9 @@ func freshSim(target string, seed uint64, run string) string {
 
 // trace is what the run replays: the plan's trace, or one that is drawn from its profile for the run.
 func (r *capacityRunner) trace(ctx context.Context, l capacity.Load) (string, error) {
+	if l.Layer == capacity.LayerMicro {
+		return r.microTrace(ctx, l)
+	}
 	if l.Concurrency > 0 || l.Offline || l.Cell.Pattern == capacity.PatternReal {
 		return r.path(r.plan.Trace), nil
 	}
@@ -174,6 +177,24 @@ func (r *capacityRunner) trace(ctx context.Context, l capacity.Load) (string, er
 		args = append(args, "--input-lengths", l.InputLengths)
 	}
 	if err := r.command(ctx, args, exitOK); err != nil {
+		return "", errors.Join(err, os.RemoveAll(folder))
+	}
+	return out, nil
+}
+
+// microRows is how many requests of one length lie ready for a closed loop.
+const microRows = 200_000
+
+// microTrace draws requests of one length; a closed loop takes as many of them as its time holds.
+func (r *capacityRunner) microTrace(ctx context.Context, l capacity.Load) (string, error) {
+	folder, err := os.MkdirTemp(r.dir, "trace-")
+	if err != nil {
+		return "", fmt.Errorf("making a folder for a trace: %w", err)
+	}
+	out := filepath.Join(folder, l.Name+".jsonl.zst")
+	err = r.command(ctx, []string{"synth", "-o", out, "--input-length", l.InputLengths, "--output-length", l.OutputLengths, "--request-rate", "1000/s",
+		"--requests", strconv.Itoa(microRows), "--duration", "1h", "--arrivals", "constant", "--seed", strconv.FormatUint(l.Seed, 10)}, exitOK)
+	if err != nil {
 		return "", errors.Join(err, os.RemoveAll(folder))
 	}
 	return out, nil
