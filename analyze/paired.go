@@ -52,8 +52,29 @@ func sameTraces(arms []Arm, again *Data) error {
 	return nil
 }
 
+// closedLoop is the number of slots of a closed loop as its runs' settings tell it, "" for an open loop.
+func closedLoop(d *Data) string {
+	for _, in := range d.Inputs {
+		if in.Manifest == nil {
+			continue
+		}
+		if slots, ok := in.Manifest.Settings["concurrency"].(string); ok && slots != "0" {
+			return slots
+		}
+	}
+	return ""
+}
+
+func loadText(slots string) string {
+	if slots == "" {
+		return "an open loop"
+	}
+	return "a closed loop of " + slots
+}
+
 // pairRows matches the measured rows of two runs by their number in the trace. Rows of one number that were scheduled at
-// different instants, or a run whose rows tell no number, are faults of kind Usage; half of the rows must match.
+// different instants in open loops, or a run whose rows tell no number, are faults of kind Usage; half of the rows must
+// match.
 func pairRows(base, other *view) (*paired, error) {
 	p := &paired{base: base.d, other: other.d}
 	byRow := make(map[int64]int32, len(other.rows))
@@ -70,10 +91,19 @@ func pairRows(base, other *view) (*paired, error) {
 		}
 		p.rows = append(p.rows, [2]int32{i, j})
 	}
-	moved := p.movedRows()
+	moved, most := 0, max(len(rows), len(other.rows))
+	switch a, b := closedLoop(base.d), closedLoop(other.d); {
+	case a == "" && b == "":
+		moved = p.movedRows()
+	case a != b:
+		return nil, fault.Mark(fmt.Errorf("comparing runs: %s beside %s", loadText(a), loadText(b)), fault.Usage, "a comparison needs runs of one load")
+	default: // a slot's next request comes when the one before it ends: stamps differ, and a faster system takes more rows
+		moved = p.count(func(i, j int32) bool { return p.base.inputLength.at(i) != p.other.inputLength.at(j) })
+		most = min(len(rows), len(other.rows))
+	}
 	switch {
-	case len(p.rows)*2 < max(len(rows), len(other.rows)):
-		return nil, fault.Mark(fmt.Errorf("comparing runs: only %d of %d rows are in both", len(p.rows), max(len(rows), len(other.rows))), fault.Usage,
+	case len(p.rows)*2 < most:
+		return nil, fault.Mark(fmt.Errorf("comparing runs: only %d of %d rows are in both", len(p.rows), most), fault.Usage,
 			"a comparison needs runs of one trace at one scale and window")
 	case moved*100 > len(p.rows):
 		return nil, notOneTrace(fmt.Errorf("comparing runs: %d of %d rows differ in stamp or length", moved, len(p.rows)), p.base, p.other)

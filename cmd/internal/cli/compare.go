@@ -40,7 +40,7 @@ surely rose by more; 4 a run is invalid or did other work; 6 broken rows.`,
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&f.gate, "gate", "", "gate file (YAML): its origin and warm-up are used, and its latency limits compared")
-	fl.StringArrayVar(&f.by, "by", nil, "buckets: input_length=0,1024,8192, tenant, class, model, target, time=5m, tenant*class (repeatable)")
+	fl.StringArrayVar(&f.by, "by", nil, "buckets: input_length=0,1024,8192, tenant, class, model, target, time=5m, tenant*class; or label:parallelism to name the runs by a label (repeatable)")
 	fl.IntVar(&f.k, "k", analyze.DefaultK, "tenants with fewer requests are merged into other; 1 keeps all")
 	fl.StringVar(&f.again, "again", "", "a second run of BASE, for the floor of noise")
 	fl.StringVar(&f.maxWorse, "max-worse", "", "exit 3 when a percentile surely rose by more, such as 5%")
@@ -52,7 +52,8 @@ surely rose by more; 4 a run is invalid or did other work; 6 broken rows.`,
 
 func (a *app) compare(ctx context.Context, inputs []string, f *compareFlags) error {
 	o := analyze.CompareOptions{Seed: f.seed}
-	by, byErr := parseBys(f.by)
+	label, bys := labelOf(f.by)
+	by, byErr := parseBys(bys)
 	o.By = by
 	var err error
 	o.Gate, err = a.loadGate(f.gate)
@@ -66,7 +67,13 @@ func (a *app) compare(ctx context.Context, inputs []string, f *compareFlags) err
 		if err != nil {
 			return err
 		}
-		arms = append(arms, analyze.Arm{Name: armName(in), Data: data})
+		name := armName(in)
+		if label != "" {
+			if name, err = labelled(data, in, label); err != nil {
+				return err
+			}
+		}
+		arms = append(arms, analyze.Arm{Name: name, Data: data})
 	}
 	if f.again != "" {
 		if o.Again, err = loadResults(ctx, strings.Split(f.again, ","), f.k); err != nil {
@@ -95,6 +102,28 @@ func (a *app) compare(ctx context.Context, inputs []string, f *compareFlags) err
 		return c.WriteMarkdown(a.stdout)
 	}
 	return c.WriteText(a.stdout)
+}
+
+// labelOf takes label:KEY out of --by: the label that names the arms.
+func labelOf(bys []string) (label string, rest []string) {
+	for _, by := range bys {
+		if key, ok := strings.CutPrefix(by, "label:"); ok {
+			label = key
+		} else {
+			rest = append(rest, by)
+		}
+	}
+	return label, rest
+}
+
+// labelled names an arm by a label of its run.
+func labelled(d *analyze.Data, path, label string) (string, error) {
+	for _, in := range d.Inputs {
+		if in.Manifest != nil && in.Manifest.Labels[label] != "" {
+			return label + "=" + in.Manifest.Labels[label], nil
+		}
+	}
+	return "", usage(fmt.Errorf("%s has no label %s", path, label), "give runs labels with --label "+label+"=…")
 }
 
 // armName is the short name of a run: its folder's.
