@@ -108,6 +108,8 @@ type BurstOptions struct {
 type NMinus1Options struct {
 	Target  string        // the cluster with one replica less
 	Targets string        // or its targets file
+	Remove  string        // or a command that takes a replica of the plan's target away before each run …
+	Restore string        // … and one that brings it back behind it; "" = nothing
 	Gate    string        // "" = that of the plan
 	Rate    float64       // requests/s to hold; 0 = the offered p99 of the 60 s rate times Growth, at most Safe QPS
 	Search  bool          // search its own Safe QPS instead, 3 h or more
@@ -325,12 +327,16 @@ func (r planReader) burst(n yamldoc.Node) BurstOptions {
 func (r planReader) nMinus1(n yamldoc.Node) {
 	o := &NMinus1Options{}
 	r.p.NMinus1 = o
-	for _, f := range r.Fields(n, "n_minus_1", "target", "targets", "gate", "rate", "search", "length", "lose", "lose_at") {
+	for _, f := range r.Fields(n, "n_minus_1", "target", "targets", "remove", "restore", "gate", "rate", "search", "length", "lose", "lose_at") {
 		switch f.Key {
 		case "target":
 			o.Target, _ = r.Text(f.Value)
 		case "targets":
 			o.Targets, _ = r.Text(f.Value)
+		case "remove":
+			o.Remove, _ = r.Text(f.Value)
+		case "restore":
+			o.Restore, _ = r.Text(f.Value)
 		case "gate":
 			o.Gate, _ = r.Text(f.Value)
 		case "rate":
@@ -345,7 +351,13 @@ func (r planReader) nMinus1(n yamldoc.Node) {
 			o.LoseAt = r.time(f.Value)
 		}
 	}
-	if (o.Target == "") == (o.Targets == "") {
-		r.Faultf(n, "n_minus_1 needs either target or targets: the cluster with one replica less")
+	ways := 0
+	for _, way := range []string{o.Target, o.Targets, o.Remove} {
+		if way != "" {
+			ways++
+		}
+	}
+	if ways != 1 {
+		r.Faultf(n, "n_minus_1 needs one of target, targets (the cluster with one replica less) and remove (a command)")
 	}
 }

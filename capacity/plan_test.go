@@ -73,7 +73,7 @@ seeds: 1
 		"plan.yaml:1: target and targets contradict", "plan.yaml:3: mix/real stands twice", `plan.yaml:3: cell "chat" is not`, `plan.yaml:3: cell "chat/sometimes"`,
 		`plan.yaml:4: "half" is not`, "plan.yaml:5: the window 40m..10m ends", `plan.yaml:6: "soon" is not a time`, `plan.yaml:6: "150%" is not a share`,
 		`plan.yaml:6: unknown key "tries"`, "plan.yaml:7: the steps of concurrency must ascend", "plan.yaml:8: a burst needs for and x",
-		`plan.yaml:9: "-1" is not a number`, "plan.yaml:9: n_minus_1 needs either", "plan.yaml:10: growth must be 1 or more", `plan.yaml:11: unknown key "seeds"`,
+		`plan.yaml:9: "-1" is not a number`, "plan.yaml:9: n_minus_1 needs one of", "plan.yaml:10: growth must be 1 or more", `plan.yaml:11: unknown key "seeds"`,
 		"plan.yaml:1: trace is missing", "plan.yaml:1: gate is missing",
 	} {
 		if !strings.Contains(err.Error(), want) {
@@ -112,6 +112,8 @@ func TestPlanSchema(t *testing.T) {
 		{least + "soak: {length: 1h, share: 80%, bursts: [{at: 1m, for: 1m, x: 2}]}\n", true},
 		{least + "soak: {bursts: [{at: 1m}]}\n", false},
 		{least + "n_minus_1: {target: x, gate: g, rate: 3, search: true, length: 28m, lose: \"kill:1\", lose_at: 5m}\n", true},
+		{least + "n_minus_1: {remove: ./drain.sh, restore: ./undrain.sh}\n", true},
+		{least + "n_minus_1: {target: x, remove: ./drain.sh}\n", false},
 		{least + "n_minus_1: {rate: 3}\n", false},
 		{least + "pairs: {target: b, scales: [1, 1.5], pairs: 4}\n", true},
 		{least + "pairs: {hook: ./switch.sh}\n", true},

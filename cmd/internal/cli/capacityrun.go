@@ -30,7 +30,7 @@ type capacityRunner struct {
 }
 
 // Run makes one run.
-func (r *capacityRunner) Run(ctx context.Context, l capacity.Load, dir string) error {
+func (r *capacityRunner) Run(ctx context.Context, l capacity.Load, dir string) (err error) {
 	trace, err := r.trace(ctx, l)
 	if err != nil {
 		return err
@@ -38,11 +38,11 @@ func (r *capacityRunner) Run(ctx context.Context, l capacity.Load, dir string) e
 	if trace != r.path(r.plan.Trace) {
 		defer os.RemoveAll(filepath.Dir(trace))
 	}
-	if p := r.plan.Pairs; p != nil && p.Hook != "" && l.Layer == capacity.LayerPairs {
-		if err := changeArm(ctx, p.Hook, l.Cluster); err != nil {
-			return err
-		}
+	restore, err := r.prepare(ctx, l)
+	if err != nil {
+		return err
 	}
+	defer func() { err = errors.Join(err, restore()) }()
 	stop, err := r.hook(ctx, l)
 	if err != nil {
 		return err
@@ -117,7 +117,7 @@ func arrivals(l capacity.Load) []string {
 func (r *capacityRunner) targetArgs(l capacity.Load) []string {
 	target, targets := r.plan.Target, r.plan.Targets
 	switch {
-	case l.Cluster == capacity.ClusterMinus1:
+	case l.Cluster == capacity.ClusterMinus1 && r.plan.NMinus1.Remove == "":
 		target, targets = r.plan.NMinus1.Target, r.plan.NMinus1.Targets
 	case l.Cluster == capacity.ClusterB && r.plan.Pairs.Target+r.plan.Pairs.Targets != "":
 		target, targets = r.plan.Pairs.Target, r.plan.Pairs.Targets
@@ -266,7 +266,7 @@ func (r *capacityRunner) hook(ctx context.Context, l capacity.Load) (stop func()
 		return func() error { return nil }, nil
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	done := make(chan error, 1)
+	done, begun := make(chan error, 1), make(chan struct{})
 	go func() {
 		select {
 		case <-ctx.Done():
@@ -274,29 +274,52 @@ func (r *capacityRunner) hook(ctx context.Context, l capacity.Load) (stop func()
 			return
 		case <-time.After(l.Warmup + l.LoseAt):
 		}
-		ctx, release := context.WithTimeout(ctx, hookTimeout)
-		defer release()
-		out, err := exec.CommandContext(ctx, "/bin/sh", "-c", text).CombinedOutput()
-		if err != nil {
-			err = fmt.Errorf("taking a replica away (%s): %w: %s", text, err, bytes.TrimSpace(out))
-		}
-		done <- err
+		close(begun)
+		done <- userCommand(ctx, "taking a replica away", text)
 	}()
-	return func() error { defer cancel(); return <-done }, nil
+	return func() error {
+		defer cancel()
+		select {
+		case <-begun:
+		default:
+			cancel()
+		}
+		return <-done
+	}, nil
 }
 
-// changeArm runs the user's command that brings the target into the configuration of an arm.
-func changeArm(ctx context.Context, command, cluster string) error {
-	arm := "a"
-	if cluster == capacity.ClusterB {
-		arm = "b"
+// prepare brings the cluster into the state that the run needs, by the plan's commands, and returns what undoes it.
+func (r *capacityRunner) prepare(ctx context.Context, l capacity.Load) (restore func() error, err error) {
+	nothing := func() error { return nil }
+	if n := r.plan.NMinus1; n != nil && n.Remove != "" && l.Cluster == capacity.ClusterMinus1 {
+		if err := userCommand(ctx, "taking a replica away", n.Remove); err != nil {
+			return nil, err
+		}
+		if n.Restore == "" {
+			return nothing, nil
+		}
+		// Also when the run was interrupted: the cluster must not stay small.
+		return func() error { return userCommand(context.WithoutCancel(ctx), "bringing the replica back", n.Restore) }, nil
 	}
+	if p := r.plan.Pairs; p != nil && p.Hook != "" && l.Layer == capacity.LayerPairs {
+		arm := "a"
+		if l.Cluster == capacity.ClusterB {
+			arm = "b"
+		}
+		return nothing, userCommand(ctx, "changing to arm "+arm, p.Hook, "TAILGATE_ARM="+arm)
+	}
+	return nothing, nil
+}
+
+// userCommand runs a command of the plan, for at most hookTimeout.
+func userCommand(ctx context.Context, what, command string, env ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, hookTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", command)
-	cmd.Env = append(os.Environ(), "TAILGATE_ARM="+arm)
+	cmd.Env = append(os.Environ(), env...)
+	cmd.WaitDelay = time.Second // a child of the shell may hold the pipe
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("changing to arm %s (%s): %w: %s", arm, command, err, bytes.TrimSpace(out))
+		return fmt.Errorf("%s (%s): %w: %s", what, command, err, bytes.TrimSpace(out))
 	}
 	return nil
 }
