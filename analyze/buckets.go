@@ -103,6 +103,27 @@ func (v values) mean() float64 {
 
 func (v values) smallest(ranks ...int) []float64 { return stats.Ranked(v, ranks...) }
 
+// mixed are values with the infinite ones of failures among them. Ranks up to the number of finite ones fall on finite
+// values, wherever the others stand, so that large samples need no copy.
+type mixed struct {
+	all    []float64
+	finite int
+}
+
+func (m mixed) count() int { return m.finite }
+
+func (m mixed) mean() float64 {
+	sum := 0.0
+	for _, x := range m.all {
+		if !math.IsInf(x, 1) {
+			sum += x
+		}
+	}
+	return sum / float64(m.finite)
+}
+
+func (m mixed) smallest(ranks ...int) []float64 { return stats.Ranked(m.all, ranks...) }
+
 // metric describes one metric of a cell, with the intervals of its tail.
 func (d *Data) metric(c cell, m metric, name string) Metric { return d.metricOf(c.rows, m, name, true) }
 
@@ -118,15 +139,7 @@ func (d *Data) metricOf(rows []int32, m metric, name string, intervals bool) Met
 		return describe(name, s.finite(), w, s.undefined, s.infinite(), m.scale())
 	}
 	s := d.rowSample(rows, m)
-	vals := values(s.values)
-	if s.defined < len(s.values) {
-		vals = make(values, 0, s.defined)
-		for _, x := range s.values {
-			if !math.IsInf(x, 1) {
-				vals = append(vals, x)
-			}
-		}
-	}
+	vals := mixed{s.values, s.defined}
 	var w worth
 	if intervals {
 		w = s

@@ -201,7 +201,7 @@ func TestProveProfileChild(t *testing.T) {
 		t.Skip("runs as a child of TestProveProfile")
 	}
 	debug.SetMemoryLimit(1536 << 20) // as the command does
-	debug.SetGCPercent(30)
+	debug.SetGCPercent(100)
 	began := time.Now()
 	part, err := profile.ReadLake(context.Background(), root, profile.LakeOptions{Day: lakeDay, BlockSize: 16})
 	if err != nil {

@@ -42,7 +42,7 @@ Exit codes: 0 done; 1 failed while running; 2 wrong usage; 6 broken rows or a br
 			if err := newProfileDir(cmd, f.out); err != nil {
 				return err
 			}
-			defer spareMemory(30)()
+			defer spareMemory(100)()
 			p, err := a.makeProfile(cmd.Context(), args[0], &f)
 			if err != nil {
 				return err

@@ -32,7 +32,7 @@ Exit codes: 0 done; 1 unreadable or unfinished; 2 wrong usage, windows that over
 			if err := newProfileDir(cmd, out); err != nil {
 				return err
 			}
-			defer spareMemory(30)()
+			defer spareMemory(100)()
 			started := now()
 			in, err := a.mergeInputs(args)
 			if err != nil {
