@@ -226,7 +226,7 @@ func TestProveAnalyze(t *testing.T) {
 	t.Logf("DuckDB: %v by tenant (%v of processors), %v with the whole run (%v), peak %d MiB; analyze, which has both, takes %.2f and %.2f times as long",
 		tenTook.Round(time.Millisecond), cpuOf(ten), allTook.Round(time.Millisecond), cpuOf(all), peakOf(all)>>20, ours.Seconds()/tenTook.Seconds(),
 		ours.Seconds()/allTook.Seconds())
-	if ours > 3*tenTook {
+	if ours > 3*allTook { // the same quantiles: a report has the whole run and the ten buckets
 		t.Error("analyze takes more than three times as long as DuckDB")
 	}
 	data, err := os.ReadFile(report)

@@ -172,7 +172,7 @@ func steady(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(b.String()), 0o644))
 }
 
-// interrupt CODE FILE cmd…: starts the command, sends SIGINT once FILE exists, and expects it to end with CODE.
+// interrupt CODE FILE cmd…: starts the command, sends SIGINT once FILE (a pattern) exists, and expects it to end with CODE.
 func interrupt(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 3 {
 		ts.Fatalf("usage: interrupt CODE FILE cmd [args…]")
@@ -196,7 +196,7 @@ func interrupt(ts *testscript.TestScript, neg bool, args []string) {
 			ts.Fatalf("%s did not appear:\n%s", args[1], &out)
 		case <-look.C:
 		}
-		if _, err := os.Stat(ts.MkAbs(args[1])); err == nil {
+		if found, err := filepath.Glob(ts.MkAbs(args[1])); err == nil && len(found) > 0 {
 			look.Stop()
 			break
 		}
