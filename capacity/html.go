@@ -14,6 +14,11 @@ import (
 //go:embed envelope.html
 var envelopeHTML string
 
+// pageStyle is the style of both pages, a template of its own.
+//
+//go:embed style.html
+var pageStyle string
+
 var envelopePage = template.Must(template.New("envelope").Funcs(template.FuncMap{
 	"num":     short,
 	"minutes": func(s float64) string { return fmt.Sprintf("%.0f min", s/60) },
@@ -22,7 +27,7 @@ var envelopePage = template.Must(template.New("envelope").Funcs(template.FuncMap
 	"dash":    orDash,
 	"soaked":  (*Soak).recoveryText,
 	"lost":    (*Loss).recoveryText,
-}).Parse(envelopeHTML))
+}).Parse(pageStyle + envelopeHTML))
 
 // short writes a number with four digits and no exponent.
 func short(x float64) string {

@@ -14,7 +14,7 @@ import (
 //go:embed sweep.html
 var sweepHTML string
 
-var sweepPage = template.Must(template.New("sweep").Funcs(template.FuncMap{"num": short, "ms": ms, "dash": orDash}).Parse(sweepHTML))
+var sweepPage = template.Must(template.New("sweep").Funcs(template.FuncMap{"num": short, "ms": ms, "dash": orDash}).Parse(pageStyle + sweepHTML))
 
 // WriteHTML writes the curves as one page that needs neither a network nor a script.
 func (s *Sweep) WriteHTML(path string) error {
