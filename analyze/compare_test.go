@@ -179,7 +179,7 @@ func TestCompareSaysWhatChanged(t *testing.T) {
 	o := analyze.CompareOptions{By: []analyze.By{by}, Gate: gate(t, "capacity_gate: {ttft_p95: 1500ms}"), Again: again.Data, Resamples: 400}
 	c := compare(t, o, armOf(t, "base", rows[0]), armOf(t, "new", rows[1]))
 	text := c.Sentences[0]
-	for _, want := range []string{"new: ", "p99 ttft of input_length >= 2000 rose by 54.7 % [45.8 %, 58.2 %]", "requests over ttft_p95 <= 1500ms of all requests rose from", "the rest is within the A/A floor"} {
+	for _, want := range []string{"new: ", "p99 ttft of input_length >= 2000 rose by 54.7 % [45.8 %, 58.7 %]", "requests over ttft_p95 <= 1500ms of all requests rose from", "the rest is within the A/A floor"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in %s", want, text)
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"runtime"
 	"slices"
 	"sort"
@@ -238,7 +239,8 @@ func (p *paired) value(d *Data, m metric, i int32) float64 {
 }
 
 // blocks is a paired bootstrap over time: the schedule is cut in short cells, blocks of consecutive cells are drawn with
-// replacement (moving blocks; Künsch 1989), and both runs take the same ones, so that what both have in common cancels.
+// replacement (Künsch 1989) from a circle (Politis and Romano 1992), so that the ends of a run are drawn as often as its
+// middle, and both runs take the same ones, so that what both have in common cancels.
 type blocks struct {
 	a, b     []sorted
 	counts   [2][]int // requests of each cell, of a and of b
@@ -336,15 +338,7 @@ func (s *blocks) interval(q, confidence float64) (lower, upper, p float64, ok bo
 	times := make([]int32, cells)
 	up, down := 0, 0
 	for range s.rounds {
-		clear(times)
-		var n [2]int
-		for range (cells + s.perBlock - 1) / s.perBlock {
-			start := r.IntN(cells - s.perBlock + 1)
-			for c := start; c < start+s.perBlock; c++ {
-				times[c]++
-				n[0], n[1] = n[0]+s.counts[0][c], n[1]+s.counts[1][c]
-			}
-		}
+		n := s.draw(r, times)
 		if n[0] == 0 || n[1] == 0 {
 			continue
 		}
@@ -370,6 +364,20 @@ func (s *blocks) interval(q, confidence float64) (lower, upper, p float64, ok bo
 	// One more on each side keeps the p value above what so many resamples can tell.
 	p = min(1, 2*float64(min(up, down)+1)/float64(len(ratios)+1))
 	return at(tail), at(1 - tail), p, true
+}
+
+// draw counts how often each cell is in one resample, and the requests of both runs in it.
+func (s *blocks) draw(r *rand.Rand, times []int32) (n [2]int) {
+	clear(times)
+	for range (len(times) + s.perBlock - 1) / s.perBlock {
+		start := r.IntN(len(times))
+		for k := range s.perBlock {
+			c := (start + k) % len(times)
+			times[c]++
+			n[0], n[1] = n[0]+s.counts[0][c], n[1]+s.counts[1][c]
+		}
+	}
+	return n
 }
 
 // weighted is the k-th smallest value when the values of each cell are there so many times.
