@@ -11,6 +11,7 @@ const (
 	SkipExcluded      = "excluded"       // of a tenant or session that opted out
 	SkipJoined        = "joined"         // a piece of a request whose row is that of another record
 	SkipNested        = "nested"         // a generation span inside another one
+	SkipOtherDay      = "other_day"      // not of Options.OnlyDay
 )
 
 // Reasons of dead letters; DeadReasons lists them.

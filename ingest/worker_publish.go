@@ -21,6 +21,7 @@ func (w *worker) flush(ctx context.Context) error {
 	}
 	seg.facts.Before = &logBefore{}
 	*seg.facts.Before = w.before
+	seg.facts.Only = w.opts.OnlyDay
 	seg.facts.LogStart, seg.facts.Format, seg.facts.Identity = w.part.First, w.opts.gateway(), w.identity
 	// An interrupted run still publishes what it read.
 	durable, cancel := context.WithTimeout(context.WithoutCancel(ctx), publishPatience)
