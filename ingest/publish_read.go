@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -25,6 +26,8 @@ type dayInput struct {
 	seen     int64                // how far all logs were read, unix µs; see seenUs
 	late     int64
 	refused  int64
+
+	forgotten forgotten
 }
 
 // Days lists the UTC days on which requests of the segments of a lake in a folder arrived, in order.
@@ -110,7 +113,7 @@ func selectDay(ctx context.Context, at *site) (*dayInput, error) {
 		return nil, err
 	}
 	if live != nil && !o.Backfill {
-		if err := checkReprocessed(live, have); err != nil {
+		if err := errors.Join(checkReprocessed(live, have), checkDropped(o.Day, live, have)); err != nil {
 			return nil, err
 		}
 	}
@@ -122,7 +125,8 @@ func selectDay(ctx context.Context, at *site) (*dayInput, error) {
 	}
 	in.seen, in.inputs = logs.seenUs(), make([]schemas.FileDigest, len(in.segments))
 	in.count(o, live)
-	return in, nil
+	in.forgotten, err = readForgotten(ctx, at.s)
+	return in, err
 }
 
 // checkReprocessed wants the reprocessed rows of the live build: no log has a gap where such a file is lost.
@@ -131,6 +135,18 @@ func checkReprocessed(live *schemas.Manifest, have map[string]bool) error {
 		if strings.HasPrefix(f.Name, reprocessedFolder+"/") && !have[f.Name] {
 			return fault.Mark(fmt.Errorf("publishing: %s is missing, the live build has its rows", f.Name), fault.Data,
 				"restore the file from a copy of the lake, or run `tailgate reprocess` again and publish with --backfill")
+		}
+	}
+	return nil
+}
+
+// checkDropped wants the segments of the live build: where retention took them away, what came late cannot be added
+// to rows that are only in the build.
+func checkDropped(day string, live *schemas.Manifest, have map[string]bool) error {
+	for _, f := range live.Inputs {
+		if strings.HasPrefix(f.Name, segmentsFolder+"/") && !have[f.Name] {
+			return fault.Mark(fmt.Errorf("publishing %s: the segments of the live build were removed by retention: rows that came later are left out", day),
+				fault.Data, "ingest the whole day again under a new epoch and publish with --backfill")
 		}
 	}
 	return nil
