@@ -101,6 +101,9 @@ func (w *worker) record(r *Record, index int32, it *item) error {
 	case w.opts.Exclude.has(it.rec):
 		w.seg.facts.Skips[SkipExcluded]++
 		return nil
+	case w.forgotten.hasRecord(w.opts.Anonymizer, it.rec):
+		w.seg.facts.Skips[SkipForgotten]++
+		return nil
 	case !plausibleTime(it.rec.arrived, r.Time):
 		w.bury(r, index, DeadBadTime, it.raw)
 		return nil

@@ -85,6 +85,9 @@ func (r *runner) planPartition(ctx context.Context, p Partition, id logID) (*wor
 		meter: &r.meter, pos: p.First, logFirst: -1,
 		unwrap: unwrapper{codec: r.opts.ValueCodec, limit: r.opts.MaxRecordBytes},
 	}
+	if _, err := w.forget(ctx); err != nil {
+		return nil, err
+	}
 	if p.Note != "" {
 		r.note(p, id.topic, p.Note)
 	}

@@ -26,6 +26,8 @@ type dayInput struct {
 	seen     int64                // how far all logs were read, unix µs; see seenUs
 	late     int64
 	refused  int64
+
+	forgotten forgotten
 }
 
 // Days lists the UTC days on which requests of the segments of a lake in a folder arrived, in order.
@@ -117,7 +119,12 @@ func selectDay(ctx context.Context, at *site) (*dayInput, error) {
 	if err != nil {
 		return nil, err
 	}
-	return g.day(at.o, live)
+	in, err := g.day(at.o, live)
+	if err != nil {
+		return nil, err
+	}
+	in.forgotten, err = readForgotten(ctx, at.s)
+	return in, err
 }
 
 // day takes the segments of the day and of its epoch.
@@ -132,7 +139,7 @@ func (g *segmentsOf) day(o *PublishOptions, live *schemas.Manifest) (*dayInput, 
 		return nil, fmt.Errorf("publishing %s: %w", o.Day, ErrNoRequests)
 	}
 	if live != nil && !o.Backfill {
-		if err := checkReprocessed(live, g.have); err != nil {
+		if err := errors.Join(checkReprocessed(live, g.have), checkDropped(o.Day, live, g.have)); err != nil {
 			return nil, err
 		}
 	}
@@ -154,6 +161,18 @@ func checkReprocessed(live *schemas.Manifest, have map[string]bool) error {
 		if strings.HasPrefix(f.Name, reprocessedFolder+"/") && !have[f.Name] {
 			return fault.Mark(fmt.Errorf("publishing: %s is missing, the live build has its rows", f.Name), fault.Data,
 				"restore the file from a copy of the lake, or run `tailgate reprocess` again and publish with --backfill")
+		}
+	}
+	return nil
+}
+
+// checkDropped wants the segments of the live build: where retention took them away, what came late cannot be added
+// to rows that are only in the build.
+func checkDropped(day string, live *schemas.Manifest, have map[string]bool) error {
+	for _, f := range live.Inputs {
+		if strings.HasPrefix(f.Name, segmentsFolder+"/") && !have[f.Name] {
+			return fault.Mark(fmt.Errorf("publishing %s: the segments of the live build were removed by retention: rows that came later are left out", day),
+				fault.Data, "ingest the whole day again under a new epoch and publish with --backfill")
 		}
 	}
 	return nil

@@ -95,7 +95,12 @@ func readLog(ctx context.Context, s objects, id logID) ([]segmentFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	segments, err := readSegments(ctx, s, dir)
+	amended, err := readAmendment(ctx, s, dir)
+	if err != nil {
+		return nil, err
+	}
+	noted = noted.amended(&amended)
+	segments, err := readSegments(ctx, s, dir, &amended)
 	if err != nil {
 		return nil, err
 	}
@@ -121,8 +126,8 @@ func readLog(ctx context.Context, s objects, id logID) ([]segmentFile, error) {
 const footersAtOnce = 8
 
 // readSegments reads the footers of the segments in a folder, in the order of their offsets.
-func readSegments(ctx context.Context, s objects, dir string) ([]segmentFile, error) {
-	found, err := listSegments(ctx, s, dir)
+func readSegments(ctx context.Context, s objects, dir string, a *amendment) ([]segmentFile, error) {
+	found, err := listSegments(ctx, s, dir, a)
 	if err != nil {
 		return nil, err
 	}

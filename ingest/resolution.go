@@ -84,6 +84,9 @@ func again(w *worker, r *Record, index int32, it *item) (*schemas.Request, strin
 	if w.opts.Exclude.has(it.rec) {
 		return nil, SkipExcluded
 	}
+	if w.forgotten.hasRecord(w.opts.Anonymizer, it.rec) {
+		return nil, SkipForgotten
+	}
 	if !plausibleTime(it.rec.arrived, r.Time) {
 		return nil, ""
 	}
