@@ -169,7 +169,10 @@ func (a *app) replay(cmd *cobra.Command, path string, f *replayFlags) error {
 		return f.dry(ctx, a, p)
 	}
 	f.settings = settings(cmd)
-	p.plan.RunID = f.runID(p)
+	if p.plan.RunID, err = f.join(ctx, a, f.runID(p), p.meta.SHA256, f.settings); err != nil {
+		return err
+	}
+	defer f.leave()
 	if f.out == "" {
 		f.out = filepath.Join("runs", p.plan.RunID)
 	}
@@ -228,6 +231,14 @@ func (a *app) record(ctx context.Context, f *replayFlags, p *planned, o replay.O
 		f.recordVirtual(&o, f.cluster, f.out, p.plan.RunID, footer)
 	} else {
 		f.record(&o, f.out, p.plan.RunID, footer)
+	}
+	met, err := f.await(ctx, a, &o)
+	if err != nil {
+		_ = os.Remove(f.out) // where it is empty
+		return err
+	}
+	if met != nil {
+		f.offset = met
 	}
 	f.startedAt = now()
 	summary, err := send(ctx, o, rec)
