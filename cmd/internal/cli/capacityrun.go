@@ -229,7 +229,7 @@ func (r *capacityRunner) command(ctx context.Context, args []string, good ...int
 		return fmt.Errorf("writing the log of commands: %w", err)
 	}
 	a := *r.app
-	a.code, a.quiet, a.stderr = 0, true, &errs
+	a.code, a.quiet, a.stderr, a.log = 0, true, &errs, nil
 	a.stdout = &bytes.Buffer{}
 	code := a.run(ctx, args)
 	if slices.Contains(good, code) {

@@ -55,7 +55,7 @@ func (a *app) refreshStages(c *refresh.Config, dir string, o *refresh.Options) (
 	if io.Format == ingest.FormatAuto {
 		return nil, fmt.Errorf("%s: ingest.format: a job names its format; `tailgate inspect` finds it", c.Name)
 	}
-	o.Ingest, o.Publish, o.Hash = *io, out.o, hash
+	o.Ingest, o.Publish, o.Hash = *io, out.PublishOptions, hash
 	s := &refreshSource{a: a, kafka: &in.kafka}
 	for _, source := range c.Source {
 		s.sources = append(s.sources, besideFile(dir, source))
