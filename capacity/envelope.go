@@ -71,7 +71,7 @@ type EnvelopeRow struct {
 }
 
 func (t *Test) envelope() *Envelope {
-	e := &Envelope{Definition: schemas.Definition, Name: t.plan.Name, Labels: t.plan.Labels, Digest: t.journal.PlanSHA256, Profile: t.plan.Profile, ProfileID: t.facts.ProfileID,
+	e := &Envelope{Definition: schemas.Definition, Name: t.plan.Name, Labels: t.plan.Labels, Digest: t.journal.PlanSHA256, Profile: t.plan.Profile,
 		Replicas: t.facts.Replicas, Tested: t.traffic.Band(t.facts.Hits), BurstSensitivity: map[string]float64{}, Growth: t.plan.Growth, Pitfalls: []string{}}
 	for _, r := range t.gate.Rules {
 		text := r.Name + " " + r.Limit.Text

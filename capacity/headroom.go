@@ -61,6 +61,7 @@ func NewHeadroom(o HeadroomOptions) (*Headroom, error) {
 	out.Definition, out.Envelope, out.Growth, out.DecidesS = schemas.Definition, h.e.Name, h.e.Growth, int(h.width)
 	out.Days, out.CoveredH = len(o.Days), h.today.Hours()
 	out.Moved, out.Again, out.Hours, out.Notes = []schemas.HeadroomMoved{}, []string{}, []schemas.HeadroomHour{}, []string{}
+	out.Daily = []schemas.HeadroomDaily{}
 	if h.wall() {
 		out.Day, out.FirstDay = h.today.Date.Format(time.DateOnly), o.Days[0].Date.Format(time.DateOnly)
 	}
@@ -228,6 +229,7 @@ func (h *headroomMaker) trend(class string, safe float64) *schemas.HeadroomTrend
 		}
 		if p, ok := c.peak[h.width]; ok {
 			peaks = append(peaks, dailyPeak{epoch(d), p.rate})
+			h.out.Daily = append(h.out.Daily, schemas.HeadroomDaily{Day: d.Date.Format(time.DateOnly), Class: class, Peak: p.rate})
 		}
 	}
 	return trendOf(peaks, epoch(h.today), safe)

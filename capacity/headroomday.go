@@ -116,7 +116,8 @@ func addProfile(byDate map[time.Time]*Day, p ProfileTables) error {
 		}
 		return d
 	}
-	for date := start.Truncate(day24); !date.After(end); date = date.Add(day24) {
+	inside := later(start, end.Add(-1)) // a window that ends at midnight is no part of the next day
+	for date := start.Truncate(day24); !date.After(inside); date = date.Add(day24) {
 		s := daySpan{later(start, date), earlier(end, date.Add(day24)), p.Name}
 		if err := at(date).cover(s); err != nil {
 			return err
@@ -130,7 +131,7 @@ func addProfile(byDate map[time.Time]*Day, p ProfileTables) error {
 		begin := start.Add(time.Duration(r.BinStartUs) * time.Microsecond)
 		at(begin.Truncate(day24)).count(classOf(r.ProfileKey), width, begin, r.Requests)
 	}
-	last := at(end.Truncate(day24))
+	last := at(inside.Truncate(day24))
 	last.BlockSize = int(p.Meta.BlockSize)
 	last.whole = !start.Before(last.Date)
 	for _, r := range p.Lengths {

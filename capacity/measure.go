@@ -46,9 +46,8 @@ type Options struct {
 
 // Facts are what an envelope tells of the cluster and the traffic beside its plan. Zero = not known.
 type Facts struct {
-	Replicas  int // of the whole cluster
-	ProfileID string
-	Hits      Hits // of the trace
+	Replicas int  // of the whole cluster
+	Hits     Hits // of the trace
 }
 
 // New opens a test, and what an earlier one with the same digest has finished in Dir.

@@ -21,7 +21,15 @@ type Headroom struct {
 	Again []string        `json:"test_again"` // cells, CLASS/PATTERN
 	Rows  []HeadroomRow   `json:"rows"`
 	Hours []HeadroomHour  `json:"hours"` // empty: the number of replicas or the time of day is not known
+	Daily []HeadroomDaily `json:"daily"` // what trends come from, oldest first
 	Notes []string        `json:"notes"`
+}
+
+// HeadroomDaily is the highest rate of a class on a day, in the bins that decide.
+type HeadroomDaily struct {
+	Day   string  `json:"day"`
+	Class string  `json:"class"`
+	Peak  float64 `json:"peak_request_rate"`
 }
 
 // Headroom states of a row.
