@@ -88,45 +88,71 @@ func eachSegment(ctx context.Context, lake objects, f func(*segmentFile) error) 
 	return nil
 }
 
-// selectDay finds the segments that the day is built from.
-func selectDay(ctx context.Context, at *site) (*dayInput, error) {
-	o := at.o
-	in := &dayInput{topics: map[string]uint32{}}
-	var logs logBounds
-	have := map[string]bool{}
-	err := eachSegment(ctx, at.s, func(s *segmentFile) error {
-		logs.add(s)
-		have[s.key] = true
-		if s.facts.Days[o.Day] > 0 {
-			in.segments = append(in.segments, s)
-		}
+// ErrNoRequests is wrapped by the error of a day on which nothing arrived.
+var ErrNoRequests = errors.New("no request of this lake arrived on that day")
+
+// segmentsOf are all segments of a lake, and how far its logs were read.
+type segmentsOf struct {
+	all  []*segmentFile
+	logs logBounds
+	have map[string]bool // keys
+}
+
+func gather(ctx context.Context, s objects) (*segmentsOf, error) {
+	g := &segmentsOf{have: map[string]bool{}}
+	err := eachSegment(ctx, s, func(f *segmentFile) error {
+		g.logs.add(f)
+		g.have[f.key] = true
+		g.all = append(g.all, f)
 		return nil
 	})
+	return g, err
+}
+
+// selectDay finds the segments that the day is built from.
+func selectDay(ctx context.Context, at *site) (*dayInput, error) {
+	g, err := gather(ctx, at.s)
 	if err != nil {
 		return nil, err
-	}
-	if len(in.segments) == 0 {
-		return nil, fmt.Errorf("publishing %s: no request of this lake arrived on that day", o.Day)
 	}
 	live, err := at.readManifest(ctx)
 	if err != nil {
 		return nil, err
 	}
+	in, err := g.day(at.o, live)
+	if err != nil {
+		return nil, err
+	}
+	in.forgotten, err = readForgotten(ctx, at.s)
+	return in, err
+}
+
+// day takes the segments of the day and of its epoch.
+func (g *segmentsOf) day(o *PublishOptions, live *schemas.Manifest) (*dayInput, error) {
+	in := &dayInput{topics: map[string]uint32{}}
+	for _, s := range g.all {
+		if s.facts.Days[o.Day] > 0 {
+			in.segments = append(in.segments, s)
+		}
+	}
+	if len(in.segments) == 0 {
+		return nil, fmt.Errorf("publishing %s: %w", o.Day, ErrNoRequests)
+	}
 	if live != nil && !o.Backfill {
-		if err := errors.Join(checkReprocessed(live, have), checkDropped(o.Day, live, have)); err != nil {
+		if err := errors.Join(checkReprocessed(live, g.have), checkDropped(o.Day, live, g.have)); err != nil {
 			return nil, err
 		}
 	}
 	if err := in.chooseEpoch(o, live); err != nil {
 		return nil, err
 	}
+	var err error
 	if in.footer, err = commonFooter(o.Day, in.segments); err != nil {
 		return nil, err
 	}
-	in.seen, in.inputs = logs.seenUs(), make([]schemas.FileDigest, len(in.segments))
+	in.seen, in.inputs = g.logs.seenUs(), make([]schemas.FileDigest, len(in.segments))
 	in.count(o, live)
-	in.forgotten, err = readForgotten(ctx, at.s)
-	return in, err
+	return in, nil
 }
 
 // checkReprocessed wants the reprocessed rows of the live build: no log has a gap where such a file is lost.
@@ -177,7 +203,7 @@ func (in *dayInput) count(o *PublishOptions, live *schemas.Manifest) {
 func (in *dayInput) chooseEpoch(o *PublishOptions, live *schemas.Manifest) error {
 	rows := map[string]int64{}
 	for _, s := range in.segments {
-		rows[s.footer[schemas.KeyEpoch]] += s.facts.Days[o.Day]
+		rows[s.epochOf(o.Day)] += s.facts.Days[o.Day]
 	}
 	epochs := slices.Sorted(maps.Keys(rows)) // an epoch's id begins with its time
 	newest := epochs[len(epochs)-1]
@@ -199,7 +225,7 @@ func (in *dayInput) chooseEpoch(o *PublishOptions, live *schemas.Manifest) error
 	}
 	kept := in.segments[:0]
 	for _, s := range in.segments {
-		if s.footer[schemas.KeyEpoch] == epoch {
+		if s.epochOf(o.Day) == epoch {
 			kept = append(kept, s)
 		} else {
 			in.refused += s.facts.Days[o.Day]
@@ -225,6 +251,9 @@ func commonFooter(day string, segments []*segmentFile) (schemas.Footer, error) {
 	for _, s := range segments[1:] {
 		for _, key := range []string{schemas.KeyEpoch, schemas.KeyTokenizer, schemas.KeyTemplate, schemas.KeyBlockSize} {
 			a, b := first[key], s.footer[key]
+			if key == schemas.KeyEpoch {
+				a, b = segments[0].epochOf(day), s.epochOf(day)
+			}
 			if key == schemas.KeyTemplate && (a == "" || b == "") { // older segments do not tell
 				continue
 			}
@@ -239,7 +268,7 @@ func commonFooter(day string, segments []*segmentFile) (schemas.Footer, error) {
 		}
 	}
 	return schemas.Footer{
-		Schema: schemas.TableRequests, Epoch: first[schemas.KeyEpoch], Tokenizer: first[schemas.KeyTokenizer],
+		Schema: schemas.TableRequests, Epoch: segments[0].epochOf(day), Tokenizer: first[schemas.KeyTokenizer],
 		Template: first[schemas.KeyTemplate], Models: models, BlockSize: first[schemas.KeyBlockSize],
 	}, nil
 }
@@ -269,6 +298,9 @@ type logBounds struct {
 func (l *logBounds) add(s *segmentFile) {
 	if l.logged == nil {
 		l.logged = map[logID]int64{}
+	}
+	if s.facts.Only != "" {
+		return // a second reading of one day
 	}
 	if s.facts.LoggedUs > 0 {
 		id := logID{topic: s.id.topic, partition: s.id.partition} // the newest generation goes on where one ended

@@ -13,6 +13,7 @@ const (
 	SkipExpired       = "expired"        // of a day that is older than what is kept
 	SkipJoined        = "joined"         // a piece of a request whose row is that of another record
 	SkipNested        = "nested"         // a generation span inside another one
+	SkipOtherDay      = "other_day"      // not of Options.OnlyDay
 )
 
 // Reasons of dead letters; DeadReasons lists them.

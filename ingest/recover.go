@@ -49,6 +49,10 @@ type segmentFacts struct {
 	EndedUs  int64 `json:"ended_us,omitempty"`
 	// Before is what lay before the segment; nil in segments of earlier versions.
 	Before *logBefore `json:"before,omitempty"`
+	// Epochs are those of the rows by day of arrival, where they are not all the footer's.
+	Epochs map[string]string `json:"epochs,omitempty"`
+	// Only is the one day whose rows the log has: a second reading, which says nothing of how far the source was read.
+	Only string `json:"only_day,omitempty"`
 	// Resolved are the dead letters of the segment First … Next that a reprocessed file has read.
 	Resolved []letterPlace `json:"resolved,omitempty"`
 }

@@ -33,6 +33,7 @@ func (w *worker) flush(ctx context.Context) error {
 	}
 	seg.facts.Before = &logBefore{}
 	*seg.facts.Before = w.before
+	seg.facts.Only = w.opts.OnlyDay
 	seg.facts.LogStart, seg.facts.Format, seg.facts.Identity = w.part.First, w.opts.gateway(), w.identity
 	err := w.publish(durable, seg)
 	w.drop()
