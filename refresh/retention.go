@@ -176,14 +176,16 @@ func (r *retainer) day(ctx context.Context, name string, d *heldDay) error {
 		if !gone {
 			continue
 		}
+		if whole && strings.HasPrefix(folder, LakeFolder+"/day=") { // last of all: by it a day is known
+			if err := r.object(ctx, journalFile(name)); err != nil {
+				return err
+			}
+		}
 		if err := r.folder(ctx, folder); err != nil {
 			return err
 		}
 	}
-	if !whole {
-		return nil
-	}
-	return r.object(ctx, journalFile(name))
+	return nil
 }
 
 // folder removes a folder of the root.
