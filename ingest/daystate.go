@@ -23,7 +23,7 @@ type DayState struct {
 	// IsComplete: every log was read beyond the day's end by the longest duration, to OpenUntil (RFC 3339).
 	IsComplete bool
 	OpenUntil  string
-	// Inputs pins the segments that a build takes, their epoch and whether the day is complete.
+	// Inputs pins the segments that a build takes, who was forgotten, the epoch and whether the day is complete.
 	Inputs string
 	Live   *schemas.Manifest // of the live build; nil = the day was not published
 	// Fault is why the day cannot be published as it is; nil = it can.
@@ -39,6 +39,10 @@ func LookAt(ctx context.Context, o PublishOptions, days []string) ([]DayState, e
 	if err != nil {
 		return nil, err
 	}
+	gone, err := readForgotten(ctx, s)
+	if err != nil {
+		return nil, err
+	}
 	out := make([]DayState, 0, len(days))
 	for _, day := range days {
 		o.Day = day
@@ -50,13 +54,13 @@ func LookAt(ctx context.Context, o PublishOptions, days []string) ([]DayState, e
 		if state.Live, err = at.readManifest(ctx); err != nil {
 			return nil, err
 		}
-		g.look(&o, &state)
+		g.look(&o, &state, &gone)
 		out = append(out, state)
 	}
 	return out, nil
 }
 
-func (g *segmentsOf) look(o *PublishOptions, d *DayState) {
+func (g *segmentsOf) look(o *PublishOptions, d *DayState, gone *forgotten) {
 	in, err := g.day(o, d.Live)
 	if errors.Is(err, ErrNoRequests) {
 		in = &dayInput{seen: g.logs.seenUs()}
@@ -73,6 +77,9 @@ func (g *segmentsOf) look(o *PublishOptions, d *DayState) {
 	keys := make([]string, len(in.segments))
 	for i, s := range in.segments {
 		keys[i] = fmt.Sprintf("%s %d %d\n", s.key, s.facts.Next, s.facts.Rows)
+	}
+	for token := range gone.tokens {
+		keys = append(keys, token+"\n")
 	}
 	slices.Sort(keys)
 	h := sha256.New()

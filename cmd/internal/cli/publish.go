@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"tailgate/anonymize"
 	"tailgate/ingest"
@@ -17,9 +18,10 @@ import (
 )
 
 func (a *app) publishCommand() *cobra.Command {
-	var o ingest.PublishOptions
+	var f publishFlags
+	o := &f.o
 	var asJSON bool
-	var keys, memory, metrics string
+	var keys, metrics string
 	cmd := &cobra.Command{
 		Use:   "publish LAKE --day D",
 		Short: "Build a day of the lake from its segments",
@@ -40,27 +42,21 @@ the day is open and --complete was given; 7 the day's key is missing.`,
 			if o.Day == "" {
 				errs = append(errs, errors.New("--day is missing"))
 			}
+			if err := errors.Join(errors.Join(errs...), f.apply(cmd.Flags())); err != nil {
+				return usage(err, helpHint(cmd))
+			}
 			var err error
-			if o.Memory, err = parseMemory(memory); err != nil {
-				errs = append(errs, fmt.Errorf("--memory: %w", err))
-			}
-			if len(errs) > 0 {
-				return usage(errors.Join(errs...), helpHint(cmd))
-			}
 			o.Lake, o.Tool, o.Logger = args[0], version.String(), a.logger()
 			if keys != "" {
 				hideText()
 				o.Keys = func(epoch string) (ingest.Keyer, error) { return a.dayKeys(cmd.Context(), keys, epoch) }
-			}
-			if cmd.Flags().Changed("keep-builds") && o.KeepBuilds == 0 {
-				o.KeepBuilds = -1
 			}
 			if objstore.IsS3(o.Lake) {
 				if o.Bucket, err = a.openBucket(cmd.Context(), o.Lake); err != nil {
 					return err
 				}
 			}
-			report, err := ingest.Publish(cmd.Context(), o)
+			report, err := ingest.Publish(cmd.Context(), *o)
 			if err != nil {
 				return err
 			}
@@ -76,19 +72,41 @@ the day is open and --complete was given; 7 the day's key is missing.`,
 		},
 	}
 	fl := cmd.Flags()
+	f.register(fl)
 	fl.StringVar(&o.Day, "day", "", "UTC day, 2006-01-02")
-	fl.IntVar(&o.K, "k", 0, "sessions below which a label is suppressed, and tenants below which a block id is not shared across them (default 20)")
-	fl.IntVar(&o.MinRequests, "min-requests", 0, "requests below which a label is suppressed (default 100)")
 	fl.StringVar(&keys, "keys", "", keysUsage+"; for ids that only few tenants share")
 	fl.DurationVar(&o.MaxDuration, "max-duration", 0, "how long after its arrival a request may be logged (default 32m)")
 	fl.BoolVar(&o.Complete, "complete", false, "refuse a day whose records may not all have come")
 	fl.BoolVar(&o.Backfill, "backfill", false, "build the day from its newest epoch alone")
-	fl.IntVar(&o.Parts, "parts", 0, "segments read and sorted side by side (default: processors)")
-	fl.StringVar(&memory, "memory", "512MiB", "rows and ids in memory at a time")
-	fl.IntVar(&o.KeepBuilds, "keep-builds", 1, "earlier builds of the day to keep")
 	fl.StringVar(&metrics, "metrics-file", "", "file for Prometheus metrics of the build (textfile collector)")
 	fl.BoolVar(&asJSON, "json", false, "print the report as one JSON object")
 	return cmd
+}
+
+// publishFlags say how a day is built; a refresh file has them too.
+type publishFlags struct {
+	o      ingest.PublishOptions
+	memory string
+}
+
+func (f *publishFlags) register(fl *pflag.FlagSet) {
+	fl.IntVar(&f.o.K, "k", 0, "sessions below which a label is suppressed, and tenants below which a block id is not shared across them (default 20)")
+	fl.IntVar(&f.o.MinRequests, "min-requests", 0, "requests below which a label is suppressed (default 100)")
+	fl.IntVar(&f.o.Parts, "parts", 0, "segments read and sorted side by side (default: processors)")
+	fl.StringVar(&f.memory, "memory", "512MiB", "rows and ids in memory at a time")
+	fl.IntVar(&f.o.KeepBuilds, "keep-builds", 1, "earlier builds of the day to keep")
+}
+
+// apply reads the flags into the options.
+func (f *publishFlags) apply(fl *pflag.FlagSet) error {
+	var err error
+	if f.o.Memory, err = parseMemory(f.memory); err != nil {
+		return fmt.Errorf("--memory: %w", err)
+	}
+	if fl.Changed("keep-builds") && f.o.KeepBuilds == 0 {
+		f.o.KeepBuilds = -1
+	}
+	return nil
 }
 
 // dayKeys loads the keys of a day's epoch.
