@@ -4,6 +4,9 @@ import (
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
+	"slices"
+	"sort"
+	"time"
 
 	"tailgate/schemas"
 )
@@ -70,4 +73,32 @@ func macToken(key []byte, letter byte, value []byte) string {
 	mac := hmac.New(sha256.New, key)
 	mac.Write(value)
 	return encodeToken(letter, mac.Sum(nil))
+}
+
+// PseudonymGone tells whether the pseudonym key that a block epoch began under was destroyed. destroyed are the ids of
+// keys that the caller knows to be; a folder remembers its own. Of a command that remembers nothing, a key is taken for
+// gone when none that lives is as old as the epoch, give or take a day.
+func (r *Keyring) PseudonymGone(ctx context.Context, epoch string, destroyed []string) (bool, error) {
+	info, ok := parseEpoch(epoch)
+	if !ok || info.Kind != EpochBlock {
+		return false, keyFault("`tailgate keys list` prints the epochs", "looking at a key: %q is not a block epoch", epoch)
+	}
+	epochs, err := r.List(ctx)
+	if err != nil {
+		return false, err
+	}
+	until := sort.Search(len(epochs), func(i int) bool { return epochs[i].CreatedAt.After(info.CreatedAt) })
+	under := newest(epochs[:until], EpochPseudonym)
+	d, isDir := r.src.(*dirSource)
+	if isDir {
+		destroyed = append(slices.Clone(destroyed), d.destroyed()...)
+	}
+	for _, id := range destroyed {
+		p, ok := parseEpoch(id)
+		if ok && p.Kind == EpochPseudonym && !p.CreatedAt.After(info.CreatedAt) && (under == nil || p.CreatedAt.After(under.CreatedAt)) {
+			return true, nil
+		}
+	}
+	first := oldest(epochs, EpochPseudonym)
+	return !isDir && under == nil && first != nil && first.CreatedAt.Sub(info.CreatedAt) > 24*time.Hour, nil
 }

@@ -56,6 +56,8 @@ type ForgetReport struct {
 	Days []string `json:"days"`
 	// Sessions are the tokens of a tenant's sessions, by which rows are known where its own name was suppressed.
 	Sessions []string `json:"-"`
+	// Loners are a tenant's rows without a session.
+	Loners int64 `json:"rows_without_session"`
 }
 
 // Forget sets a tombstone and takes the rows of who is named by it out of all segments. What is built of the segments
@@ -178,7 +180,7 @@ func (f *forgetter) find(ctx context.Context) (hits []*segmentFile, err error) {
 		return err
 	})
 	f.t.Open.Days, f.t.Open.Sessions = slices.Sorted(maps.Keys(days)), slices.Sorted(maps.Keys(sessions))
-	f.found.Days, f.found.Sessions = f.t.Open.Days, f.t.Open.Sessions
+	f.found.Days, f.found.Sessions, f.found.Loners = f.t.Open.Days, f.t.Open.Sessions, f.t.Open.Loners
 	return hits, err
 }
 
@@ -215,8 +217,12 @@ func (f *forgetter) look(ctx context.Context, seg *segmentFile, days, sessions m
 			}
 			n++
 			days[dayOf(row.ArrivedAt)] = true
-			if row.Session != nil && f.t.Kind == schemas.ForgetTenant {
+			switch {
+			case f.t.Kind != schemas.ForgetTenant:
+			case row.Session != nil:
 				sessions[*row.Session] = true
+			default:
+				f.t.Open.Loners++ // again after a crash: all that matters is whether there are any
 			}
 		}
 		if ctx.Err() != nil {

@@ -166,13 +166,16 @@ func checkReprocessed(live *schemas.Manifest, have map[string]bool) error {
 	return nil
 }
 
+// ErrDropped is wrapped by the error of a day whose live build cannot be made again.
+var ErrDropped = errors.New("the segments of the live build were removed by retention")
+
 // checkDropped wants the segments of the live build: where retention took them away, what came late cannot be added
 // to rows that are only in the build.
 func checkDropped(day string, live *schemas.Manifest, have map[string]bool) error {
 	for _, f := range live.Inputs {
 		if strings.HasPrefix(f.Name, segmentsFolder+"/") && !have[f.Name] {
-			return fault.Mark(fmt.Errorf("publishing %s: the segments of the live build were removed by retention: rows that came later are left out", day),
-				fault.Data, "ingest the whole day again under a new epoch and publish with --backfill")
+			return fault.Mark(fmt.Errorf("publishing %s: %w: rows that came later are left out", day, ErrDropped), fault.Data,
+				"ingest the whole day again under a new epoch and publish with --backfill")
 		}
 	}
 	return nil

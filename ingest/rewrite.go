@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"path"
 
 	"github.com/parquet-go/parquet-go"
@@ -184,7 +185,7 @@ type rowCounter struct {
 
 func newRowCounter(f *segmentFacts) *rowCounter {
 	c := &rowCounter{facts: *f, gone: map[int64]bool{}, kept: map[int64]bool{}}
-	c.facts.Skips, c.facts.Days = map[string]int64{}, map[string]int64{}
+	c.facts.Skips, c.facts.Days, c.facts.Epochs = map[string]int64{}, map[string]int64{}, maps.Clone(f.Epochs)
 	for reason, n := range f.Skips {
 		c.facts.Skips[reason] = n
 	}
@@ -201,5 +202,6 @@ func (c *rowCounter) lost(row *schemas.Request) {
 	day := dayOf(row.ArrivedAt)
 	if c.facts.Days[day]--; c.facts.Days[day] <= 0 {
 		delete(c.facts.Days, day)
+		delete(c.facts.Epochs, day)
 	}
 }

@@ -30,6 +30,8 @@ type Tombstone struct {
 type ForgetWork struct {
 	Days     []string `json:"days"`               // that had rows, UTC
 	Sessions []string `json:"sessions,omitempty"` // of a tenant: where its name was suppressed, these are left
+	// Loners are rows of a tenant without a session: where its name was suppressed, nothing names them.
+	Loners int64 `json:"loners,omitempty"`
 }
 
 // ForgetValue is what a tombstone's token is made of: the kind, a zero byte and the name as the gateway logs it.
