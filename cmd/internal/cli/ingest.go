@@ -23,7 +23,8 @@ type ingestFlags struct {
 	maxBad                         string
 	allowGap, acceptReset, asJSON  bool
 	deep, distribute               bool
-	group, metrics                 string
+	group                          string
+	metrics                        metricsFlags
 	anon                           anonymizerFlags
 	kafka                          kafkaFlags
 	run                            runFlags
@@ -50,7 +51,7 @@ a reset topic or a torn segment; 7 key missing or unsafe; 130 interrupted, with 
 	f.register(fl)
 	fl.StringVar(&f.lake, "out", "", "the lake: a folder, or s3://bucket/prefix")
 	fl.BoolVar(&f.distribute, "distribute", false, "share the partitions with all runs of the same --group, also when one of them fails or joins")
-	fl.StringVar(&f.metrics, "metrics-file", "", "file for Prometheus metrics of the run (textfile collector)")
+	f.metrics.register(fl)
 	fl.BoolVar(&f.asJSON, "json", false, "print the report as one JSON object")
 	f.anon.registerKeys(fl)
 	f.run.registerBounds(fl)
@@ -77,7 +78,7 @@ func (a *app) ingest(ctx context.Context, sources []string, f *ingestFlags) erro
 	hideText()
 	o, err := f.options()
 	ao, anonErr := f.anon.options()
-	if err := allFaults(err, anonErr, f.run.apply(o), o.CheckLimits()); err != nil {
+	if err := allFaults(err, anonErr, f.run.apply(o), o.CheckLimits(), f.metrics.check("tailgate_ingest", "worker", f.run.worker)); err != nil {
 		return err
 	}
 	hasher, err := a.anonymizer(ctx, &f.anon, ao, o)
@@ -107,7 +108,7 @@ func (a *app) runIngest(ctx context.Context, sources []string, f *ingestFlags, o
 	line := a.progress()
 	defer line.end()
 	var rate ingestRate
-	metrics := newIngestMetrics(f.metrics)
+	metrics := newIngestMetrics(&f.metrics)
 	var metricsErr error
 	o.OnProgress = func(p ingest.Progress) {
 		line.show(rate.text(p))
@@ -125,7 +126,7 @@ func (a *app) runIngest(ctx context.Context, sources []string, f *ingestFlags, o
 		defer limitMemory(ingestMemory)()
 		report, err = ingest.Run(ctx, src, *o)
 	}
-	if endErr := metrics.end(report, err != nil); endErr != nil {
+	if endErr := metrics.end(ctx, a, report, err != nil); endErr != nil {
 		metricsErr = endErr
 	}
 	return report, errors.Join(err, metricsErr)
