@@ -77,8 +77,13 @@ type BurstSpan struct {
 type ClockOffset struct {
 	OffsetUs int64  `json:"offset_us"`
 	ErrorUs  int64  `json:"error_us"`
-	Source   string `json:"source"` // kernel (its own estimate by NTP) | target (the Date of its answers)
+	Source   string `json:"source"` // kernel (its own estimate by NTP) | target (the Date of its answers) | barrier (shard 0's clock)
+	// Corrected is true where the start was moved by the offset, so that the error alone is how far apart shards began.
+	Corrected bool `json:"corrected,omitempty"`
 }
+
+// ClockBarrier is the source of an offset that the shards of a run measured among themselves.
+const ClockBarrier = "barrier"
 
 // Invariant is one measured law of a rescale.
 type Invariant struct {
