@@ -169,6 +169,9 @@ func (f *forgetting) run(ctx context.Context) error {
 		}
 		tokens = append(tokens, t.Pseudonyms...)
 	}
+	if f.result.Segments.Rows == 0 && len(f.result.Days) == 0 && !f.o.Again {
+		f.note("no row has this name: it must be as the gateway logs it, whole and letter by letter")
+	}
 	if f.o.DryRun || len(tokens) == 0 {
 		return nil
 	}
@@ -212,7 +215,7 @@ func (f *forgetting) one(ctx context.Context, t schemas.Tombstone) error {
 	}
 	s := &f.result.Segments
 	s.Segments, s.Files, s.Rows, s.Loners = found.Segments, s.Files+found.Files, s.Rows+found.Rows, s.Loners+found.Loners
-	s.Days = append(s.Days, found.Days...)
+	s.Days = append(append([]string{}, s.Days...), found.Days...)
 	slices.Sort(s.Days)
 	s.Days = slices.Compact(s.Days)
 	f.o.Crash("after-segments")
