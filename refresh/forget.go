@@ -140,6 +140,9 @@ func Forget(ctx context.Context, o ForgetOptions) (*ForgetResult, error) {
 		}
 		defer lease.release(context.WithoutCancel(ctx))
 		f.n = &Night{Root: o.Root, Keys: o.Keys, Tool: o.Tool, Now: time.Now, Log: o.Logger, lease: lease, crash: o.Crash}
+		if err := errors.Join(f.n.sweep(ctx), f.emptyTrash()); err != nil { // what a killed run left would be found at the end
+			return nil, err
+		}
 	}
 	return f.result, f.run(ctx)
 }
