@@ -39,10 +39,10 @@ func (r *Root) discard(ctx context.Context, folder string, list []object) error 
 
 // rank is 0 for the object that goes first, 2 for a manifest that goes last.
 func rank(key, first string) int {
-	switch name := path.Base(key); {
-	case name == first:
+	switch path.Base(key) {
+	case first:
 		return 0
-	case name == schemas.ManifestName:
+	case schemas.ManifestName:
 		return 2
 	}
 	return 1

@@ -140,6 +140,9 @@ func Forget(ctx context.Context, o ForgetOptions) (*ForgetResult, error) {
 		}
 		defer lease.release(context.WithoutCancel(ctx))
 		f.n = &Night{Root: o.Root, Keys: o.Keys, Tool: o.Tool, Now: time.Now, Log: o.Logger, lease: lease, crash: o.Crash}
+		if err := errors.Join(f.n.sweep(ctx), f.emptyTrash()); err != nil { // what a killed run left would be found at the end
+			return nil, err
+		}
 	}
 	return f.result, f.run(ctx)
 }
@@ -168,6 +171,9 @@ func (f *forgetting) run(ctx context.Context) error {
 			return err
 		}
 		tokens = append(tokens, t.Pseudonyms...)
+	}
+	if f.result.Segments.Rows == 0 && len(f.result.Days) == 0 && !f.o.Again {
+		f.note("no row has this name: it must be as the gateway logs it, whole and letter by letter")
 	}
 	if f.o.DryRun || len(tokens) == 0 {
 		return nil
@@ -212,7 +218,7 @@ func (f *forgetting) one(ctx context.Context, t schemas.Tombstone) error {
 	}
 	s := &f.result.Segments
 	s.Segments, s.Files, s.Rows, s.Loners = found.Segments, s.Files+found.Files, s.Rows+found.Rows, s.Loners+found.Loners
-	s.Days = append(s.Days, found.Days...)
+	s.Days = append(append([]string{}, s.Days...), found.Days...)
 	slices.Sort(s.Days)
 	s.Days = slices.Compact(s.Days)
 	f.o.Crash("after-segments")

@@ -146,6 +146,17 @@ func (f *forgetting) outside(ctx context.Context, dir string, loners bool) error
 	if loners {
 		f.note("%s: rows that have no session cannot be told apart there where the tenant's name was suppressed: make its traces again", dir)
 	}
+	if !f.o.DryRun {
+		left, err := filepath.Glob(filepath.Join(filepath.Dir(filepath.Clean(dir)), forgetPrefix+"*"))
+		if err != nil {
+			return fmt.Errorf("looking for what a killed run left: %w", err)
+		}
+		for _, p := range left {
+			if err := os.RemoveAll(p); err != nil {
+				return fmt.Errorf("removing what a killed run left: %w", err)
+			}
+		}
+	}
 	var folders []string
 	err := filepath.WalkDir(dir, func(p string, e fs.DirEntry, err error) error {
 		switch {
@@ -160,7 +171,10 @@ func (f *forgetting) outside(ctx context.Context, dir string, loners bool) error
 			if f.o.DryRun {
 				return fs.SkipDir
 			}
-			return errors.Join(os.RemoveAll(p), fs.SkipDir)
+			if err := os.RemoveAll(p); err != nil {
+				return fmt.Errorf("removing what a killed run left: %w", err)
+			}
+			return fs.SkipDir
 		}
 		folders = append(folders, p)
 		return nil

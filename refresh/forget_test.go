@@ -248,6 +248,17 @@ func TestForgetJobKilledAtEachStep(t *testing.T) {
 			done = true
 		}()
 	}
+	// What SIGKILL leaves of work and trash is removed, too: it would hold the token.
+	for _, dir := range []string{s.path(workFolder, "x"), s.path(trashFolder, "x"), filepath.Join(runs, forgetPrefix+"x"), filepath.Join(filepath.Dir(runs), forgetPrefix+"x")} {
+		s.mkdir(dir)
+		s.write(filepath.Join(dir, "rows"), token)
+	}
+	if r, err := Forget(t.Context(), s.forgetOptions(runs)); err != nil || len(r.Left) > 0 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if _, err := os.Stat(filepath.Join(filepath.Dir(runs), forgetPrefix+"x")); err == nil {
+		t.Error("what a killed run left beside a folder is there")
+	}
 	if len(seen) < 12 {
 		t.Errorf("killed at %d points only: %v", len(seen), seen)
 	}

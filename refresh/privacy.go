@@ -73,10 +73,14 @@ type ForgottenCount struct {
 	Rows       int64 `json:"rows"` // left out of the day's build
 }
 
-// WritePrivacy writes reports/day=D/privacy.json of n.Day and sums it up in n.Status. A canary that got through is a key
+// WritePrivacy writes reports/day=D/privacy.json of the run's last day and sums it up in n.Status. A canary that got through is a key
 // fault, after the report was written.
 func WritePrivacy(ctx context.Context, n *Night) error {
-	return writePrivacy(ctx, n, n.Day, nil)
+	day := n.Day
+	if n.Status.Day != "" {
+		day = n.Status.Day
+	}
+	return writePrivacy(ctx, n, day, nil)
 }
 
 // writePrivacy lets a test put a leak into the anonymizer.

@@ -1,0 +1,140 @@
+package refresh
+
+import (
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/google/go-cmp/cmp"
+	"github.com/johannesboyne/gofakes3"
+	"github.com/johannesboyne/gofakes3/backend/s3mem"
+
+	"tailgate/anonymize/audit"
+	"tailgate/internal/objstore"
+	"tailgate/internal/parquetio"
+	"tailgate/schemas"
+)
+
+// bucketOf puts all files of a site into a bucket of an in-process server, and opens the root and its lake there.
+func bucketOf(t *testing.T, s *site) (root, lake *objstore.S3) {
+	t.Helper()
+	fake := gofakes3.New(s3mem.New()).Server()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.Header.Del("X-Amz-Checksum-Crc32") // it would keep that of an earlier object
+		fake.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	for name, value := range map[string]string{"AWS_ACCESS_KEY_ID": "k", "AWS_SECRET_ACCESS_KEY": "s", "AWS_CONFIG_FILE": os.DevNull, "AWS_REGION": "us-east-1"} {
+		t.Setenv(name, value)
+	}
+	cfg, err := config.LoadDefaultConfig(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := s3.NewFromConfig(cfg, func(o *s3.Options) { o.BaseEndpoint, o.UsePathStyle = aws.String(server.URL), true })
+	if _, err := client.CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: aws.String("harbour")}); err != nil {
+		t.Fatal(err)
+	}
+	open := func(url string) *objstore.S3 {
+		b, err := objstore.OpenS3(t.Context(), url, objstore.S3Options{Endpoint: server.URL})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	root, lake = open("s3://harbour/root"), open("s3://harbour/root/lake")
+	err = filepath.WalkDir(s.root, func(p string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(p)
+		if err != nil {
+			return err
+		}
+		key, err := filepath.Rel(s.root, p)
+		if err != nil {
+			return err
+		}
+		return root.Replace(t.Context(), filepath.ToSlash(key), data)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return root, lake
+}
+
+// Forgetting and retention do in a bucket what they do in a folder.
+func TestForgetAndRetainInABucket(t *testing.T) {
+	s, _, want := twoDays(t, 1, true)
+	bucket, lake := bucketOf(t, s)
+	root, err := OpenRoot("s3://harbour/root", bucket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := Forget(t.Context(), ForgetOptions{Root: root, Lake: "s3://harbour/root/lake", Bucket: lake, Keys: s.keys, Kind: schemas.ForgetTenant,
+		Name: []byte(gone), Tool: "test"})
+	if err != nil || r.Segments.Rows != 32 || len(r.Days) != 2 || len(r.Folders) != 2 || len(r.Left) > 0 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	for day := range 2 {
+		data, err := objstore.ReadAll(t.Context(), lake, "day="+dayName(day)+"/"+lakeTable)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows, err := parquetio.ReadAllAt[schemas.Request](strings.NewReader(string(data)), int64(len(data)), "day")
+		if diff := sameBut(want[day], rows); err != nil || diff != "" {
+			t.Errorf("%v %s", err, diff)
+		}
+		dir, drop, err := root.Local(t.Context(), TraceFolder(dayName(day)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkTrace(t, filepath.Join(dir, "all.jsonl.zst"), 64)
+		drop()
+	}
+	report, err := audit.Bucket(t.Context(), bucket, audit.Options{Canaries: [][]byte{[]byte(s.token("tenant", gone))}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range report.Findings {
+		if f.What == audit.WhatCanary && !strings.HasPrefix(f.File, "lake/_forgotten/") {
+			t.Errorf("left: %+v", f)
+		}
+	}
+
+	log := slog.New(slog.DiscardHandler)
+	l, err := acquire(t.Context(), root, time.Minute, time.Now, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.release(t.Context())
+	n := &Night{Config: &Config{Retention: RetentionConfig{Days: 24 * time.Hour, BlockKeys: forEver, Pseudonym: forEver}}, Root: root, Keys: s.keys,
+		Now: func() time.Time { return nightAt(2) }, Log: log, Status: &Status{LastGoodDay: dayName(1)}, lease: l, crash: func(string) {}, o: &Options{Bucket: lake}}
+	if err := Retain(t.Context(), n); err != nil {
+		t.Fatal(err)
+	}
+	for _, folder := range []string{LakeFolder, TracesFolder} {
+		names, err := root.folders(t.Context(), folder)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var days []string
+		for _, name := range names {
+			if day, ok := strings.CutPrefix(name, "day="); ok {
+				days = append(days, day)
+			}
+		}
+		if diff := cmp.Diff([]string{dayName(1)}, days); diff != "" {
+			t.Errorf("%s: %s", folder, diff)
+		}
+	}
+}
