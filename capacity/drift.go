@@ -74,6 +74,9 @@ func sameWindow(o SearchOptions) SearchOptions {
 	if o.Probe > 0 {
 		o.Probe = max(o.Probe, driftProbe)
 	}
+	if o.Confirm > 0 {
+		o.Confirm = max(o.Confirm, o.filled().Probe)
+	}
 	return o
 }
 

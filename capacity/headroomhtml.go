@@ -120,5 +120,5 @@ func (h *Headroom) hoursFigure(class string) envelopeFigure {
 		return envelopeFigure{}
 	}
 	c.Lines = []chart.Line{need, spare}
-	return envelopeFigure{Title: c.Title, SVG: c.SVG(), Keys: []figureKey{{"k0", need.Name}, {"k1", spare.Name}}}
+	return envelopeFigure{Title: c.Title, SVG: c.SVG(), Keys: []chart.Key{chart.SeriesKey(0, need.Name), chart.SeriesKey(1, spare.Name)}}
 }

@@ -27,6 +27,7 @@ var envelopePage = template.Must(template.New("envelope").Funcs(template.FuncMap
 	"dash":    orDash,
 	"soaked":  (*Soak).recoveryText,
 	"lost":    (*Loss).recoveryText,
+	"backed":  (*Envelope).calibrationText,
 }).Parse(pageStyle + envelopeHTML))
 
 // short writes a number with four digits and no exponent.
@@ -44,13 +45,14 @@ type envelopeView struct {
 	Charts                    []envelopeFigure
 }
 
+// colours are those of the pages' style.
+const colours = 4
+
 type envelopeFigure struct {
 	Title string
 	SVG   template.HTML
-	Keys  []figureKey
+	Keys  []chart.Key
 }
-
-type figureKey struct{ Class, Name string }
 
 // html is the envelope as one page that needs neither a network nor a script.
 func (e *Envelope) html() ([]byte, error) {
@@ -107,7 +109,7 @@ func (s *SafeQPS) figure() envelopeFigure {
 			}
 		}
 		c.Dots = append(c.Dots, dots)
-		f.Keys = append(f.Keys, figureKey{fmt.Sprintf("k%d", i), r.Rule})
+		f.Keys = append(f.Keys, chart.SeriesKey(i%colours, r.Rule))
 	}
 	f.SVG = c.SVG()
 	return f
