@@ -91,7 +91,7 @@ func (s *SafeQPS) figure() envelopeFigure {
 		low, high = min(low, p.Rate), max(high, p.Rate)
 	}
 	for i, r := range s.Rules {
-		line := chart.Line{Name: r.Rule}
+		line := chart.Line{Name: r.Rule, Colour: i%colours + 1}
 		for k := range 41 {
 			rate := low * math.Pow(high/low, float64(k)/40)
 			z := logit(r.Allowed) + r.Slope*math.Log(rate/r.Estimate)
@@ -100,7 +100,7 @@ func (s *SafeQPS) figure() envelopeFigure {
 			}
 		}
 		c.Lines = append(c.Lines, line)
-		dots := chart.Line{Name: r.Rule + ", runs"}
+		dots := chart.Line{Name: r.Rule + ", runs", Colour: i%colours + 1}
 		points := slices.Clone(s.Points)
 		slices.SortFunc(points, func(a, b Point) int { return int(math.Copysign(1, a.Rate-b.Rate)) })
 		for _, p := range points {
