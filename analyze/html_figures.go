@@ -11,13 +11,11 @@ import (
 // drawing is one figure of the page: what is drawn, or why there is nothing.
 type drawing struct {
 	Title string
-	Keys  []drawingKey
+	Keys  []chart.Key
 	SVG   template.HTML
 	Note  string // n, and how to read it
 	Why   string // there is nothing to draw
 }
-
-type drawingKey struct{ Class, Name string }
 
 // chapter is one part of the page with its figures.
 type chapter struct {
@@ -27,22 +25,22 @@ type chapter struct {
 }
 
 // drawn makes a figure of a chart; without data it says why.
-func drawn(c *chart.Chart, note, why string, more ...drawingKey) drawing {
+func drawn(c *chart.Chart, note, why string, more ...chart.Key) drawing {
 	d := drawing{Title: c.Title, SVG: c.SVG(), Note: note}
 	if d.SVG == "" {
 		return drawing{Title: c.Title, Why: why}
 	}
 	for i, l := range append(append([]chart.Line(nil), c.Lines...), c.Dots...) {
 		if l.Name != "" {
-			d.Keys = append(d.Keys, seriesKey(l.Series(i), l.Name))
+			d.Keys = append(d.Keys, chart.SeriesKey(l.Series(i), l.Name))
 		}
 	}
 	if len(c.Marks) > 0 {
-		d.Keys = append(d.Keys, drawingKey{"kf", "slices with failures"})
+		d.Keys = append(d.Keys, chart.Key{Class: "kf", Name: "slices with failures"})
 	}
 	d.Keys = append(d.Keys, more...)
 	if len(c.Bands) > 0 {
-		d.Keys = append(d.Keys, drawingKey{"kb", "bursts"})
+		d.Keys = append(d.Keys, chart.Key{Class: "kb", Name: "bursts"})
 	}
 	return d
 }
@@ -61,8 +59,6 @@ func (t timeline) spreadLines(s slicedValues) []chart.Line {
 	p99.Colour, p50.Colour, most.Colour = colourP99, colourP50, colourMax
 	return []chart.Line{p99, p50, most}
 }
-
-func seriesKey(i int, name string) drawingKey { return drawingKey{"k" + strconv.Itoa(i), name} }
 
 // chapters are the parts of the page that hold figures, in their order.
 func (r *Report) chapters() ([]chapter, error) {

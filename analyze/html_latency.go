@@ -176,9 +176,9 @@ func (f *runFigures) errors() drawing {
 		}
 	}
 	slices.SortFunc(kinds, func(a, b int32) int { return cmp.Compare(d.statusName(a), d.statusName(b)) })
-	var keys []drawingKey
+	var keys []chart.Key
 	for k, code := range kinds {
-		keys = append(keys, seriesKey(k%seriesColours, fmt.Sprintf("%s (%s)", d.statusName(code), grouped(f.countOf(code)))))
+		keys = append(keys, chart.SeriesKey(k%seriesColours, fmt.Sprintf("%s (%s)", d.statusName(code), grouped(f.countOf(code)))))
 	}
 	for s, rows := range f.cut {
 		base := 0.0

@@ -100,7 +100,7 @@ func (r *Report) strips(title, name string, m metric, buckets []Bucket) (drawing
 		}
 		s.Rows = append(s.Rows, row)
 	}
-	d := drawing{Title: title, SVG: s.SVG(), Keys: []drawingKey{seriesKey(colourP50-1, "p50"), seriesKey(colourP95-1, "p95"), seriesKey(colourP99-1, "p99")},
+	d := drawing{Title: title, SVG: s.SVG(), Keys: []chart.Key{chart.SeriesKey(colourP50-1, "p50"), chart.SeriesKey(colourP95-1, "p95"), chart.SeriesKey(colourP99-1, "p99")},
 		Note: fmt.Sprintf("n = %s.", counted(n, "scheduled request", "scheduled requests"))}
 	if m.pooled() {
 		d.Note = fmt.Sprintf("n = %s.", counted(n, "gap", "gaps"))
@@ -109,7 +109,7 @@ func (r *Report) strips(title, name string, m metric, buckets []Bucket) (drawing
 		d.Note += " Bars: intervals of the percentile, else the bounds of the gate's rule on it; one that reaches an edge is open there."
 	}
 	if limits {
-		d.Keys = append(d.Keys, drawingKey{"kl", "limit"})
+		d.Keys = append(d.Keys, chart.Key{Class: "kl", Name: "limit"})
 	}
 	if d.SVG == "" {
 		return drawing{Title: title, Why: r.lacks(m)}, nil

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"tailgate/internal/rng"
+	"tailgate/internal/stats"
 	"tailgate/schemas"
 )
 
@@ -21,7 +22,7 @@ func TestMSERIsItsDefinition(t *testing.T) {
 		for d := 0; d <= n/2; d++ {
 			rest, sum := y[d:], 0.0
 			for _, x := range rest {
-				sum += (x - mean(rest)) * (x - mean(rest))
+				sum += (x - stats.Mean(rest)) * (x - stats.Mean(rest))
 			}
 			if m := sum / float64(len(rest)*len(rest)); m < least {
 				want, least = d, m

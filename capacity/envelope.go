@@ -47,19 +47,21 @@ type Envelope struct {
 
 // EnvelopeRow is one class under one pattern.
 type EnvelopeRow struct {
-	Class     string  `json:"class"`
-	Pattern   string  `json:"pattern"`
-	Load      string  `json:"load"`
-	State     string  `json:"state"`
-	SafeQPS   float64 `json:"safe_qps"`    // 0 = not confirmed
-	Bound     float64 `json:"provisional"` // the bound of the fit where nothing is confirmed
-	Lower     float64 `json:"lower"`       // 90 % interval of the rate that just keeps the SLOs
-	Upper     float64 `json:"upper"`       //
-	Decides   string  `json:"decides"`     // the rule that limits
-	Tested    float64 `json:"tested_s"`    // length of the confirming run
-	Window    string  `json:"window"`      // for which the rate holds; "" = stationary arrivals
-	Offered10 float64 `json:"offered_p99_10s"`
-	Offered60 float64 `json:"offered_p99_60s"`
+	Class   string  `json:"class"`
+	Pattern string  `json:"pattern"`
+	Load    string  `json:"load"`
+	State   string  `json:"state"`
+	SafeQPS float64 `json:"safe_qps"`    // 0 = not confirmed
+	Bound   float64 `json:"provisional"` // the bound of the fit where nothing is confirmed
+	Lower   float64 `json:"lower"`       // 90 % interval of the rate that just keeps the SLOs
+	Upper   float64 `json:"upper"`       //
+	Decides string  `json:"decides"`     // the rule that limits
+	Tested  float64 `json:"tested_s"`    // length of the confirming run
+	Window  string  `json:"window"`      // for which the rate holds; "" = stationary arrivals
+	// Drift is IDC(600 s)/IDC(60 s) of the arrivals; null = not told.
+	Drift     *float64 `json:"drift_idc_ratio"`
+	Offered10 float64  `json:"offered_p99_10s"`
+	Offered60 float64  `json:"offered_p99_60s"`
 	// Headroom is the rate with one replica less over the offered p99 rate of the 10 s and the 60 s bins; null where
 	// there is no such rate. HeadroomFull is that of the whole cluster.
 	Headroom10   *float64 `json:"headroom_10s"`
@@ -94,7 +96,7 @@ func (e *Envelope) row(c Cell) *SafeQPS {
 func (e *Envelope) finish(t *Test) {
 	for _, s := range e.searches {
 		r := EnvelopeRow{Class: s.Cell.Class, Pattern: s.Cell.Pattern, Load: s.Load, State: s.State, SafeQPS: s.SafeRate, Bound: s.Provisional,
-			Tested: s.TestedSeconds, NeedsMinutes: s.NeedsMinutes, Warnings: s.Warnings, Run: s.Confirmed,
+			Tested: s.TestedSeconds, NeedsMinutes: s.NeedsMinutes, Warnings: s.Warnings, Run: s.Confirmed, Drift: s.Drift,
 			Offered10: t.traffic.Offered(s.Cell.Class, 10*time.Second), Offered60: t.traffic.Offered(s.Cell.Class, time.Minute)}
 		for _, rule := range s.Rules {
 			if rule.Decides {
@@ -102,7 +104,11 @@ func (e *Envelope) finish(t *Test) {
 			}
 		}
 		if s.SameWindow {
-			r.Window = fmt.Sprintf("%.0f s from %.0f s of the trace", s.WindowSeconds, s.WindowFrom)
+			of := "the trace"
+			if s.Cell.Pattern != PatternReal {
+				of = "one draw"
+			}
+			r.Window = fmt.Sprintf("%.0f s from %.0f s of %s", s.WindowSeconds, s.WindowFrom, of)
 		}
 		r.HeadroomFull = headroom(s.SafeRate, r.Offered60)
 		if n := e.NMinus1; n != nil && n.Holds && s.Cell.Class == Mix {

@@ -26,6 +26,8 @@ type Gauges struct {
 	PrefixHits  float64 `json:"prefix_hits"` // share of the asked prefix tokens
 	RSSBytes    float64 `json:"rss_bytes"`   // of the serving processes, mean of the sum
 	HBMBytes    float64 `json:"hbm_bytes"`   // GPU memory in use, mean of the sum
+	// Connections are those that the client opened in the time: where the load is steady, reconnects.
+	Connections float64 `json:"connections_opened"`
 }
 
 // sample is the part of a telemetry row that gauges are made of.
@@ -47,7 +49,11 @@ const (
 	metricPreempted  = "preemptions_total"
 	metricPrefixAsk  = "prefix_query_tokens_total"
 	metricPrefixHits = "prefix_hit_tokens_total"
+	metricConnected  = "client_connections_total"
 )
+
+// clientTarget is the target under which the client's own figures stand: of these connections alone are of interest.
+const clientTarget = "client"
 
 // telemetryOf reads the samples of a run that gauges are made of; none where the run has no telemetry.
 func telemetryOf(dir string) ([]sample, error) {
@@ -59,13 +65,13 @@ func telemetryOf(dir string) ([]sample, error) {
 		return nil, err
 	}
 	defer r.Close()
-	wanted := []string{metricRunning, metricWaiting, metricKV, metricGPU, metricRSS, metricHBM, metricPreempted, metricPrefixAsk, metricPrefixHits}
+	wanted := []string{metricRunning, metricWaiting, metricKV, metricGPU, metricRSS, metricHBM, metricPreempted, metricPrefixAsk, metricPrefixHits, metricConnected}
 	var out []sample
 	batch := make([]sample, 4096)
 	for {
 		n, err := r.Read(batch)
 		for _, s := range batch[:n] {
-			if slices.Contains(wanted, s.Metric) && s.Target != "client" {
+			if slices.Contains(wanted, s.Metric) && (s.Target != clientTarget || s.Metric == metricConnected) {
 				out = append(out, s)
 			}
 		}
@@ -88,7 +94,7 @@ func gaugesOf(samples []sample, from, to time.Duration) Gauges {
 	}
 	g := Gauges{Running: sumOfMeans(byMetric[metricRunning]), Waiting: sumOfMeans(byMetric[metricWaiting]), KVUsage: plainMean(byMetric[metricKV]),
 		GPUUtil: plainMean(byMetric[metricGPU]), RSSBytes: sumOfMeans(byMetric[metricRSS]), HBMBytes: sumOfMeans(byMetric[metricHBM]),
-		Preemptions: growth(byMetric[metricPreempted]), PrefixHits: -1}
+		Preemptions: growth(byMetric[metricPreempted]), Connections: growth(byMetric[metricConnected]), PrefixHits: -1}
 	if asked := growth(byMetric[metricPrefixAsk]); asked > 0 {
 		g.PrefixHits = math.Max(0, growth(byMetric[metricPrefixHits])) / asked
 	}

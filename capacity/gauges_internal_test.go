@@ -19,6 +19,7 @@ func TestGaugesOfReplicas(t *testing.T) {
 		at := time.Duration(s) * time.Second
 		add(at, "a", metricRunning, 3, 1)
 		add(at, "a", metricPreempted, float64(s))
+		add(at, clientTarget, metricConnected, 8+2*float64(s))
 		add(at, "a", metricPrefixAsk, 100*float64(s))
 		add(at, "a", metricPrefixHits, 25*float64(s))
 		if s%2 == 0 {
@@ -27,11 +28,11 @@ func TestGaugesOfReplicas(t *testing.T) {
 		}
 	}
 	add(time.Hour, "a", metricRunning, 1000) // outside
-	want := Gauges{Running: 10, Waiting: -1, KVUsage: .5, GPUUtil: -1, Preemptions: 9, PrefixHits: .25, RSSBytes: -1, HBMBytes: -1}
+	want := Gauges{Running: 10, Waiting: -1, KVUsage: .5, GPUUtil: -1, Preemptions: 9, PrefixHits: .25, RSSBytes: -1, HBMBytes: -1, Connections: 18}
 	if diff := cmp.Diff(want, gaugesOf(samples, 0, time.Minute)); diff != "" {
 		t.Error(diff)
 	}
-	none := Gauges{-1, -1, -1, -1, -1, -1, -1, -1}
+	none := Gauges{-1, -1, -1, -1, -1, -1, -1, -1, -1}
 	if diff := cmp.Diff(none, gaugesOf(nil, 0, time.Minute)); diff != "" {
 		t.Error(diff)
 	}

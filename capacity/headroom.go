@@ -101,7 +101,7 @@ func (h *headroomMaker) rows() {
 	}
 	for class, c := range h.today.classes {
 		known := slices.ContainsFunc(h.e.Rows, func(r EnvelopeRow) bool { return r.Class == class })
-		if total := h.today.classes[Mix]; !known && total != nil && len(h.e.Rows) > 1 && float64(c.requests) > shareMargin*float64(total.requests) {
+		if total := h.today.classes[Mix]; !known && total != nil && c.requests < total.requests && float64(c.requests) > shareMargin*float64(total.requests) {
 			h.note("class %s has %.0f %% of the requests and no row in the envelope: it is judged within the mix", orNone(class), 100*float64(c.requests)/float64(total.requests))
 		}
 	}

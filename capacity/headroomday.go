@@ -175,7 +175,7 @@ func earlier(a, b time.Time) time.Time {
 // cover notes a stretch of time that a profile covers.
 func (d *Day) cover(s daySpan) error {
 	for _, have := range d.spans {
-		if earlier(s.to, have.to).Sub(later(s.from, have.from)) > windowGrain {
+		if s.from.Equal(have.from) || earlier(s.to, have.to).Sub(later(s.from, have.from)) > windowGrain {
 			return fault.Mark(fmt.Errorf("%s and %s both cover %s", have.name, s.name, later(s.from, have.from).Format(time.RFC3339)), fault.Usage,
 				"give each day once: one profile of it, or those of its hours")
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"slices"
 	"time"
 
 	"tailgate/internal/chart"
@@ -59,14 +60,15 @@ func (h *Headroom) WriteHTML(w io.Writer) error {
 // headline is the answer in a word, with the class of its colour.
 func (h *Headroom) headline() (state, headline, sentence string) {
 	first := h.Rows[0]
-	for _, r := range h.Rows {
-		if r.Decides && r.State == schemas.HeadroomOverSafe {
-			first = r
-			break
+	worst := -1
+	h.deciding(func(r schemas.HeadroomRow) { // the first of the worst
+		rank := slices.Index([]string{schemas.HeadroomOK, schemas.HeadroomOverNMinus1, schemas.HeadroomOverSafe}, r.State)
+		if rank > worst {
+			first, worst = r, rank
 		}
-	}
+	})
 	p := peakOf(&first, h.DecidesS)
-	sentence = fmt.Sprintf("The highest rate of %s was %s in bins of %d s; Safe QPS is %s.", first.Class, peakText(p), h.DecidesS, rateText(first.SafeQPS))
+	sentence = fmt.Sprintf("The highest rate of %s was %s in bins of %d s; Safe QPS with %s arrivals is %s.", first.Class, peakText(p), h.DecidesS, first.Pattern, rateText(first.SafeQPS))
 	switch {
 	case h.OverSafe:
 		return "over", "over Safe QPS", sentence
@@ -120,5 +122,5 @@ func (h *Headroom) hoursFigure(class string) envelopeFigure {
 		return envelopeFigure{}
 	}
 	c.Lines = []chart.Line{need, spare}
-	return envelopeFigure{Title: c.Title, SVG: c.SVG(), Keys: []figureKey{{"k0", need.Name}, {"k1", spare.Name}}}
+	return envelopeFigure{Title: c.Title, SVG: c.SVG(), Keys: []chart.Key{chart.SeriesKey(0, need.Name), chart.SeriesKey(1, spare.Name)}}
 }

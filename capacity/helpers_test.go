@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"tailgate/analyze"
 	"tailgate/capacity"
@@ -23,13 +25,16 @@ type simRunner struct {
 	b      *scenario // the other arm; null = the same
 	mu     sync.Mutex
 	made   []string
-	failAt int                                        // the run, from 1, that cannot be made; 0 = none
+	failAt int  // the run, from 1, that cannot be made; 0 = none
+	waves  bool // synthetic arrivals drift
+	drawn  []capacity.Load
+	loads  []capacity.Load
 	spoil  func(l capacity.Load, s *schemas.RunFacts) // changes what the manifest says
 }
 
 func (r *simRunner) Run(ctx context.Context, l capacity.Load, dir string) error {
 	r.mu.Lock()
-	r.made = append(r.made, l.Name)
+	r.made, r.loads = append(r.made, l.Name), append(r.loads, l)
 	n := len(r.made)
 	r.mu.Unlock()
 	if n == r.failAt {
@@ -69,6 +74,28 @@ func (r *simRunner) Run(ctx context.Context, l capacity.Load, dir string) error 
 		plan.Rows = append(plan.Rows, schemas.TraceRow{Row: int64(i), ScheduledUs: when.Microseconds(), InputTokens: int32(1 + i%7), OutputTokens: &out, Class: &class})
 	}
 	return r.record(ctx, l, plan, o, cluster, dir)
+}
+
+// Draw is Poisson, or with waves a load whose rate goes up and down over half an hour.
+func (r *simRunner) Draw(_ context.Context, l capacity.Load) (*capacity.Traffic, error) {
+	r.drawn = append(r.drawn, l)
+	length := l.Warmup + l.Length
+	var series synth.RateSeries
+	for at := time.Duration(0); at < length; at += time.Minute {
+		rate := l.Rate
+		if r.waves {
+			rate *= 1 + .6*math.Sin(2*math.Pi*at.Minutes()/30)
+		}
+		series = append(series, synth.RatePoint{At: at, Rate: rate})
+	}
+	at, err := synth.ArrivalsAlong(synth.ArrivalOptions{Kind: synth.Poisson, Duration: length, Seed: l.Seed}, series, nil)
+	return capacity.NewTraffic(func(yield func(*schemas.TraceRow) bool) {
+		for i, when := range at {
+			if !yield(&schemas.TraceRow{Row: int64(i), ScheduledUs: when.Microseconds()}) {
+				return
+			}
+		}
+	}), err
 }
 
 func (r *simRunner) record(ctx context.Context, l capacity.Load, plan *replay.Plan, o replay.Options, cluster *sim.Cluster, dir string) error {

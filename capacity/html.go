@@ -27,6 +27,7 @@ var envelopePage = template.Must(template.New("envelope").Funcs(template.FuncMap
 	"dash":    orDash,
 	"soaked":  (*Soak).recoveryText,
 	"lost":    (*Loss).recoveryText,
+	"backed":  (*Envelope).calibrationText,
 }).Parse(pageStyle + envelopeHTML))
 
 // short writes a number with four digits and no exponent.
@@ -44,13 +45,14 @@ type envelopeView struct {
 	Charts                    []envelopeFigure
 }
 
+// colours are those of the pages' style.
+const colours = 4
+
 type envelopeFigure struct {
 	Title string
 	SVG   template.HTML
-	Keys  []figureKey
+	Keys  []chart.Key
 }
-
-type figureKey struct{ Class, Name string }
 
 // html is the envelope as one page that needs neither a network nor a script.
 func (e *Envelope) html() ([]byte, error) {
@@ -89,7 +91,7 @@ func (s *SafeQPS) figure() envelopeFigure {
 		low, high = min(low, p.Rate), max(high, p.Rate)
 	}
 	for i, r := range s.Rules {
-		line := chart.Line{Name: r.Rule}
+		line := chart.Line{Name: r.Rule, Colour: i%colours + 1}
 		for k := range 41 {
 			rate := low * math.Pow(high/low, float64(k)/40)
 			z := logit(r.Allowed) + r.Slope*math.Log(rate/r.Estimate)
@@ -98,7 +100,7 @@ func (s *SafeQPS) figure() envelopeFigure {
 			}
 		}
 		c.Lines = append(c.Lines, line)
-		dots := chart.Line{Name: r.Rule + ", runs"}
+		dots := chart.Line{Name: r.Rule + ", runs", Colour: i%colours + 1}
 		points := slices.Clone(s.Points)
 		slices.SortFunc(points, func(a, b Point) int { return int(math.Copysign(1, a.Rate-b.Rate)) })
 		for _, p := range points {
@@ -107,7 +109,7 @@ func (s *SafeQPS) figure() envelopeFigure {
 			}
 		}
 		c.Dots = append(c.Dots, dots)
-		f.Keys = append(f.Keys, figureKey{fmt.Sprintf("k%d", i), r.Rule})
+		f.Keys = append(f.Keys, chart.SeriesKey(i%colours, r.Rule))
 	}
 	f.SVG = c.SVG()
 	return f

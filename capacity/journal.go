@@ -65,6 +65,7 @@ type Figure struct {
 type journal struct {
 	PlanSHA256 string `json:"plan_sha256"`
 	Runs       []Made `json:"runs"`
+	Draws      []Draw `json:"draws,omitempty"`
 
 	dir string
 }
@@ -113,6 +114,26 @@ func (j *journal) tries(l Load) int {
 // add notes a run, whole or not at all.
 func (j *journal) add(m Made) error {
 	j.Runs = append(j.Runs, m)
+	return j.write()
+}
+
+// draw is what was noted of the arrivals of a cell; null = nothing yet.
+func (j *journal) draw(c Cell, cluster string) *Draw {
+	for i := range j.Draws {
+		if d := &j.Draws[i]; d.Cell == c && d.Cluster == cluster {
+			return d
+		}
+	}
+	return nil
+}
+
+// addDraw notes the arrivals of a cell.
+func (j *journal) addDraw(d Draw) error {
+	j.Draws = append(j.Draws, d)
+	return j.write()
+}
+
+func (j *journal) write() error {
 	data, err := json.MarshalIndent(j, "", " ")
 	if err != nil {
 		return fmt.Errorf("writing the journal: %w", err)

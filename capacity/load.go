@@ -40,6 +40,9 @@ type Load struct {
 	Rate float64 `json:"rate,omitempty"`
 	// Scale of the real pattern: Rate over the rate of the trace there.
 	Scale float64 `json:"scale,omitempty"`
+	// Drawn is the rate of the one draw of a synthetic pattern whose window is rescaled by Scale, as that of a trace is;
+	// 0 = drawn afresh at Rate.
+	Drawn float64 `json:"drawn,omitempty"`
 	// Others is the rate at which the other classes are sent beside it; 0 = not at all.
 	Others float64        `json:"others,omitempty"`
 	From   time.Duration  `json:"from_ns,omitempty"` // begin of the counted part in the trace, for the real pattern
@@ -62,6 +65,8 @@ type Runner interface {
 	// Run makes one run and leaves its finished folder at dir. An error means that the run cannot be made, now or
 	// at all; a run that was made and is invalid is no error.
 	Run(ctx context.Context, l Load, dir string) error
+	// Draw tells the requests that a synthetic load is made of, without sending them.
+	Draw(ctx context.Context, l Load) (*Traffic, error)
 }
 
 // Traffic is what the plan's trace holds.

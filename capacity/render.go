@@ -146,8 +146,9 @@ func (e *Envelope) WriteText(w io.Writer) error {
 	for _, class := range slices.Sorted(maps.Keys(e.BurstSensitivity)) {
 		fmt.Fprintf(&b, "burst sensitivity of %s: %.3g\n", class, e.BurstSensitivity[class])
 	}
-	if e.Calibration != nil {
-		fmt.Fprintf(&b, "calibration: the replay's p99 is %.3g times that of production\n", *e.Calibration)
+	fmt.Fprintln(&b, e.calibrationText())
+	if e.ProfileID != "" {
+		fmt.Fprintf(&b, "profile: %s (%s)\n", e.Profile, e.ProfileID)
 	}
 	for _, r := range e.Rows {
 		for _, text := range r.Warnings {
@@ -159,6 +160,18 @@ func (e *Envelope) WriteText(w io.Writer) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// calibrationText says how far the test's latencies are from those of production. The rates are not corrected by it.
+func (e *Envelope) calibrationText() string {
+	switch c := e.Calibration; {
+	case c == nil:
+		return "calibration: not known; a backtest of a replay at 1.0x tells by how much the test's p99 differs from production's"
+	case *c > 1:
+		return fmt.Sprintf("calibration: the test's p99 is %.3g times that of production, so the rates are on the safe side; they are not corrected by it", *c)
+	default:
+		return fmt.Sprintf("calibration: the test's p99 is %.3g times that of production, so the rates may be too high; they are not corrected by it", *c)
+	}
 }
 
 func times(x *float64) string {

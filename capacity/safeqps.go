@@ -19,8 +19,10 @@ type SafeQPS struct {
 	Load    string `json:"load"` // in_mix or alone; of the mix alone
 	Cluster string `json:"cluster"`
 	Answer
-	// SameWindow tells that every probe replayed one window of the trace, for which the rate holds.
-	SameWindow    bool     `json:"same_window"`
+	// SameWindow tells that every probe replayed one window, of the trace or of one draw, for which the rate holds.
+	SameWindow bool `json:"same_window"`
+	// Drift is IDC(600 s)/IDC(60 s) of the arrivals; above 2 they drift. Null = too few of them to tell.
+	Drift         *float64 `json:"drift_idc_ratio"`
 	WindowFrom    float64  `json:"window_from_s"`
 	WindowSeconds float64  `json:"window_s"`
 	TestedSeconds float64  `json:"tested_s"` // of the run that confirmed the rate
@@ -52,16 +54,21 @@ func (t *Test) search(ctx context.Context, cell Cell, cluster string, ladder flo
 			o.Ladder = max(ladder-base.Others, .1*ladder)
 		}
 	}
+	window, err := t.window(ctx, &o, &base)
+	if err != nil {
+		return nil, err
+	}
 	if o.SameWindow {
 		most := synth.MaxScale * .99 // the confirmation's window may be sparser
-		o.MaxRate = most * t.traffic.Rate(cell.Class, base.From, base.From+o.filled().Probe)
+		o.MaxRate = most * window.rate(o.filled().Probe)
 	}
 	s, err := NewSearch(o)
 	if err != nil {
 		return nil, err
 	}
 	o = s.Options()
-	out := &SafeQPS{Cell: cell, Load: t.plan.Load, Cluster: cluster, SameWindow: o.SameWindow, WindowFrom: base.From.Seconds(), WindowSeconds: o.Probe.Seconds()}
+	out := &SafeQPS{Cell: cell, Load: t.plan.Load, Cluster: cluster, SameWindow: o.SameWindow, WindowFrom: base.From.Seconds(), WindowSeconds: o.Probe.Seconds(),
+		Drift: window.drift}
 	if cell.Class == Mix {
 		out.Load = LoadAlone
 	}
@@ -75,10 +82,8 @@ func (t *Test) search(ctx context.Context, cell Cell, cluster string, ladder flo
 		l.Name = fmt.Sprintf("%s-%02d-%s", name, step.Number, step.Kind)
 		l.Rate, l.Length, l.Seed = step.Rate, step.Length, t.plan.Seed
 		if o.SameWindow {
-			if room := t.traffic.Length - l.From; l.Length > room {
-				l.Length = room
-			}
-			rate := t.traffic.Rate(cell.Class, l.From, l.From+l.Length)
+			l.Length = min(l.Length, window.room)
+			rate := window.rate(l.Length)
 			if rate == 0 {
 				return nil, fault.Mark(fmt.Errorf("%s: the window of the trace has no rows", cell), fault.Usage, "give another window in the plan")
 			}
@@ -96,6 +101,9 @@ func (t *Test) search(ctx context.Context, cell Cell, cluster string, ladder flo
 		t.note(fmt.Sprintf("%s: %s at %.4g/s%s", name, step.Kind, step.Rate, shares(s.o.Rules, s.points[len(s.points)-1])))
 	}
 	out.Answer, out.Points = s.Answer(), s.points
+	if base.Drawn > 0 {
+		out.Warnings = append(out.Warnings, fmt.Sprintf("the arrivals drift (IDC at 600 s is %.3g times that at 60 s): every probe replays one draw of them, for which the rate holds", *window.drift))
+	}
 	if out.State == SearchConfirmed {
 		out.Confirmed, out.TestedSeconds, out.Verdict = last.Folder, last.Facts.Seconds, last.Verdict
 		out.Growing, out.Tails = last.Facts.Growing, last.Facts.Tails

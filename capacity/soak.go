@@ -102,7 +102,8 @@ func (t *Test) drift(ctx context.Context, folder string, l Load) ([]Drift, error
 	}
 	a, b := gaugesOf(samples, begin, begin+part), gaugesOf(samples, end-part, end)
 	return append(out, Drift{"kv_usage", a.KVUsage, b.KVUsage}, Drift{"prefix_hits", a.PrefixHits, b.PrefixHits}, Drift{"preemptions", a.Preemptions, b.Preemptions},
-		Drift{"waiting", a.Waiting, b.Waiting}, Drift{"rss_bytes", a.RSSBytes, b.RSSBytes}, Drift{"hbm_bytes", a.HBMBytes, b.HBMBytes}), nil
+		Drift{"waiting", a.Waiting, b.Waiting}, Drift{"rss_bytes", a.RSSBytes, b.RSSBytes}, Drift{"hbm_bytes", a.HBMBytes, b.HBMBytes},
+		Drift{"connections_opened", a.Connections, b.Connections}), nil
 }
 
 // recovered tells that the soak was back inside its baseline after each of its bursts.

@@ -91,7 +91,7 @@ func (s *Sweep) figure(metric, percentile string) envelopeFigure {
 	}
 	for i, name := range names {
 		c.Lines = append(c.Lines, *lines[name])
-		f.Keys = append(f.Keys, figureKey{fmt.Sprintf("k%d", i%4), name})
+		f.Keys = append(f.Keys, chart.SeriesKey(i%colours, name))
 	}
 	f.SVG = c.SVG()
 	return f

@@ -43,7 +43,7 @@ func (p *Profile) lengthsFigure() figure {
 			c.Bars = append(c.Bars, bar)
 		}
 		slices.SortStableFunc(c.Bars, func(a, b chart.Bar) int { return cmp.Compare(a.Series, b.Series) })
-		f.draw(c, drawingKey{"k0", "bins, per 1/16 octave"}, drawingKey{"k1", "exact values"})
+		f.draw(c, chart.SeriesKey(0, "bins, per 1/16 octave"), chart.SeriesKey(1, "exact values"))
 		f.Tables = append(f.Tables, g)
 	}
 	if len(f.Charts) == 0 {
@@ -75,7 +75,7 @@ func (p *Profile) jointFigure() figure {
 		g.row(j.InLo, j.InHi, j.OutLo, j.OutHi, j.N)
 	}
 	slices.SortStableFunc(c.Cells, func(a, b chart.Cell) int { return cmp.Compare(a.Series, b.Series) })
-	f.draw(c, drawingKey{"k0", "bins"}, drawingKey{"k1", "an exact length"})
+	f.draw(c, chart.SeriesKey(0, "bins"), chart.SeriesKey(1, "an exact length"))
 	for _, s := range total(p.JointStat) {
 		stat := grid{Head: []string{"requests", "Spearman", "mutual information (nats)", "of a Gaussian", "Spearman of requests/min and mean output"}}
 		stat.row(s.N, s.Spearman, s.MINats, s.MIGaussNats, s.SpearmanRateOut)

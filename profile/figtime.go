@@ -100,7 +100,7 @@ func (p *Profile) rateFigure() figure {
 	}
 	requests.Lines, tokens.Lines = []chart.Line{req}, []chart.Line{in, out}
 	f.Notes = []string{fmt.Sprintf("Bins of %s as a rate per minute; the first and the last bin may be covered in part.", width(binUs))}
-	var key []drawingKey
+	var key []chart.Key
 	_, several := p.partial()
 	if origin := p.Meta[0].OriginUs; len(p.Bursts) > 0 && origin != nil && !several {
 		for _, b := range p.Bursts {
@@ -108,7 +108,7 @@ func (p *Profile) rateFigure() figure {
 			requests.Bands = append(requests.Bands, chart.Band{X0: from / unit, X1: (from + float64(b.LengthUs)) / unit})
 		}
 		tokens.Bands = requests.Bands
-		key = []drawingKey{{"kb", "burst windows"}}
+		key = []chart.Key{{Class: "kb", Name: "burst windows"}}
 	} else if len(p.Bursts) > 0 {
 		f.Notes = append(f.Notes, "Burst windows are not marked: the profile does not tell where their clock starts, as it has several windows or was written by an earlier version.")
 	}

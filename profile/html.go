@@ -41,10 +41,8 @@ type figure struct {
 type drawing struct {
 	Title string
 	SVG   template.HTML
-	Keys  []drawingKey
+	Keys  []chart.Key
 }
-
-type drawingKey struct{ Class, Name string }
 
 // grid is a table of the page.
 type grid struct {
@@ -57,7 +55,7 @@ type grid struct {
 type cellText struct{ Text, Exact string }
 
 // draw adds a chart with its legend.
-func (f *figure) draw(c *chart.Chart, more ...drawingKey) {
+func (f *figure) draw(c *chart.Chart, more ...chart.Key) {
 	svg := c.SVG()
 	if svg == "" {
 		return
@@ -66,7 +64,7 @@ func (f *figure) draw(c *chart.Chart, more ...drawingKey) {
 	if named := len(c.Lines) + len(c.Dots); named > 0 {
 		for i, l := range append(append([]chart.Line(nil), c.Lines...), c.Dots...) {
 			if l.Name != "" {
-				d.Keys = append(d.Keys, drawingKey{fmt.Sprintf("k%d", i), l.Name})
+				d.Keys = append(d.Keys, chart.SeriesKey(i, l.Name))
 			}
 		}
 	}

@@ -127,6 +127,15 @@ func (c *Client) Facts() []TargetFacts {
 	return out
 }
 
+// Connections counts those that were opened to all targets so far.
+func (c *Client) Connections() int64 {
+	sum := int64(0)
+	for _, t := range c.targets {
+		sum += t.conns.Load()
+	}
+	return sum
+}
+
 // Participation says which of several targets took no part in the run: what makes it invalid (a target that got
 // requests and answered none of them well, while others did), and what is worth a note (one that got none).
 func (c *Client) Participation() (invalid, notes []string) {

@@ -34,7 +34,7 @@ type capacityRunner struct {
 
 // Run makes one run.
 func (r *capacityRunner) Run(ctx context.Context, l capacity.Load, dir string) (err error) {
-	trace, err := r.trace(ctx, l)
+	trace, err := r.traceOf(ctx, l)
 	if err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (r *capacityRunner) replayArgs(l capacity.Load, trace, dir string) []string
 	for _, k := range sortedNames(r.plan.Replay) {
 		args = append(args, "--"+k, r.plan.Replay[k])
 	}
-	real := l.Cell.Pattern == capacity.PatternReal
+	window := l.Cell.Pattern == capacity.PatternReal || l.Drawn > 0
 	if l.MaxInflight > 0 {
 		args = append(args, "--max-inflight", strconv.Itoa(l.MaxInflight))
 	}
@@ -84,7 +84,7 @@ func (r *capacityRunner) replayArgs(l capacity.Load, trace, dir string) []string
 		if l.Cell.Class != capacity.Mix {
 			args = append(args, "--classes", l.Cell.Class)
 		}
-	case real:
+	case window:
 		args = append(args, "--window", fmt.Sprintf("%v..%v", l.From, l.From+l.Length), "--lead-in", min(l.Warmup, l.From).String(),
 			"--scale", strconv.FormatFloat(l.Scale, 'g', -1, 64))
 		if l.Cell.Class != capacity.Mix {
@@ -149,8 +149,8 @@ func freshSim(target string, seed uint64, run string) string {
 	return fmt.Sprintf("%s%sseed=%d", target, sep, rng.New(seed, run).Uint32())
 }
 
-// trace is what the run replays: the plan's trace, or one that is drawn from its profile for the run.
-func (r *capacityRunner) trace(ctx context.Context, l capacity.Load) (string, error) {
+// traceOf is what the run replays: the plan's trace, or one that is drawn from its profile for the run.
+func (r *capacityRunner) traceOf(ctx context.Context, l capacity.Load) (string, error) {
 	if l.Layer == capacity.LayerMicro {
 		return r.microTrace(ctx, l)
 	}
@@ -166,15 +166,18 @@ func (r *capacityRunner) trace(ctx context.Context, l capacity.Load) (string, er
 		return "", fmt.Errorf("making a folder for a trace: %w", err)
 	}
 	out := filepath.Join(folder, l.Name+".jsonl.zst")
-	length := l.Warmup + l.Length
+	length, rate := l.Warmup+l.Length, l.Rate
+	if l.Drawn > 0 { // the one draw that a window is taken of, whole
+		length, rate = l.From+l.Length, l.Drawn
+	}
 	for _, b := range l.Bursts { // the rows that they take more
 		length += time.Duration(b.X * float64(b.For))
 	}
-	args := []string{"synth", profile, "-o", out, "--request-rate", perSecond(l.Rate + l.Others), "--duration", length.String(),
+	args := []string{"synth", profile, "-o", out, "--request-rate", perSecond(rate + l.Others), "--duration", length.String(),
 		"--seed", strconv.FormatUint(l.Seed, 10)}
 	args = append(args, arrivals(l)...)
 	if l.Cell.Class != capacity.Mix {
-		args = append(args, "--class-mix", r.classMix(l))
+		args = append(args, "--class-mix", r.classMix(l, rate))
 	}
 	if l.InputLengths != "" {
 		args = append(args, "--input-lengths", l.InputLengths)
@@ -183,6 +186,17 @@ func (r *capacityRunner) trace(ctx context.Context, l capacity.Load) (string, er
 		return "", errors.Join(err, os.RemoveAll(folder))
 	}
 	return out, nil
+}
+
+// Draw reads the trace that a synthetic load is made of.
+func (r *capacityRunner) Draw(ctx context.Context, l capacity.Load) (*capacity.Traffic, error) {
+	path, err := r.traceOf(ctx, l)
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(filepath.Dir(path))
+	traffic, _, err := r.app.traffic(ctx, path, nil)
+	return traffic, err
 }
 
 // microRows is how many requests of one length lie ready for a closed loop.
@@ -344,8 +358,8 @@ func userCommand(ctx context.Context, what, command string, env ...string) error
 }
 
 // classMix are the rates of the cell's class and of the others, which synth takes as shares.
-func (r *capacityRunner) classMix(l capacity.Load) string {
-	mix := []string{fmt.Sprintf("%s=%g", l.Cell.Class, l.Rate)}
+func (r *capacityRunner) classMix(l capacity.Load, rate float64) string {
+	mix := []string{fmt.Sprintf("%s=%g", l.Cell.Class, rate)}
 	if l.Others > 0 {
 		all := 0.0
 		others := map[string]float64{}

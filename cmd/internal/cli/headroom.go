@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tailgate/capacity"
+	"tailgate/internal/fault"
 	"tailgate/profile"
 	"tailgate/schemas"
 )
@@ -87,6 +89,9 @@ func headroomDays(dirs []string) ([]*capacity.Day, error) {
 	var lists [][]*capacity.Day
 	for _, dir := range dirs {
 		p, err := profile.ReadTables(dir, schemas.TableProfileRate, schemas.TableProfileLength, schemas.TableProfileHitCurve)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			err = fault.Mark(err, fault.Data, "make that day's profile again")
+		}
 		if err != nil {
 			return nil, fmt.Errorf("reading %s: %w", dir, err)
 		}
@@ -127,7 +132,7 @@ func (a *app) profileDirs(args []string) ([]string, error) {
 		for _, file := range days[max(0, len(days)-mostHeadroomDays):] {
 			day := filepath.Dir(file)
 			if _, err := schemas.ReadManifest(day); err != nil {
-				a.note("%s is left out: %v", day, err)
+				a.note("%s is left out: no finished profile: %v", day, err)
 				continue
 			}
 			out = append(out, day)

@@ -338,6 +338,7 @@ func (f *replayFlags) target(ctx context.Context, a *app, p *planned) (sender, e
 	if err != nil {
 		return nil, err
 	}
+	f.connections = client.Connections
 	if f.targetDescription, err = probe(ctx, client, f.waitReady); err != nil {
 		return nil, err
 	}

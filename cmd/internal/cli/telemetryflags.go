@@ -26,6 +26,9 @@ type telemetryFlags struct {
 	extra []string
 	off   bool
 
+	// connections counts those that the client has opened; null where nothing is sent over a network.
+	connections func() int64
+
 	sampler *telemetry.Sampler
 	rec     *telemetry.Recorder
 	zero    time.Time
@@ -119,7 +122,7 @@ func (f *telemetryFlags) record(o *replay.Options, dir, runID string, footer sch
 	}
 	shown, looks := o.OnProgress, 0
 	o.OnProgress = func(p replay.Progress) {
-		f.rec.Add(p.Elapsed.Microseconds(), clientTarget, clientValues(p))
+		f.rec.Add(p.Elapsed.Microseconds(), clientTarget, f.clientValues(p))
 		if looks++; looks%5 == 0 {
 			_ = f.rec.Flush() // the error comes back at the end
 		}
@@ -129,11 +132,17 @@ func (f *telemetryFlags) record(o *replay.Options, dir, runID string, footer sch
 	}
 }
 
-func clientValues(p replay.Progress) []telemetry.Value {
+func (f *telemetryFlags) clientValues(p replay.Progress) []telemetry.Value {
 	gauge := func(metric string, v float64) telemetry.Value {
 		return telemetry.Value{Metric: metric, Labels: map[string]string{}, Value: v}
 	}
-	return []telemetry.Value{gauge("client_in_flight", float64(p.InFlight)), gauge("client_backlog", float64(p.Waiting)), gauge("client_sent_rate", p.SentRate)}
+	out := []telemetry.Value{gauge("client_in_flight", float64(p.InFlight)), gauge("client_backlog", float64(p.Waiting)), gauge("client_sent_rate", p.SentRate)}
+	if f.connections != nil {
+		opened := gauge("client_connections_total", float64(f.connections()))
+		opened.Cumulative = true
+		out = append(out, opened)
+	}
+	return out
 }
 
 // recordVirtual looks at the simulated replicas once a second of virtual time.
