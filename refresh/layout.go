@@ -15,6 +15,7 @@ const (
 	MetricsFile  = "reports/metrics.prom"
 	leaseFile    = "state/lease.json"
 	driftName    = "drift.json"
+	driftTable   = "drift.parquet"
 	PrivacyName  = "privacy.json"
 	HeadroomName = "headroom.json"
 	statusName   = "status.json"

@@ -30,6 +30,7 @@ type Night struct {
 	Status *Status
 
 	o     *Options
+	hash  *hashers
 	lease *lease
 	crash func(point string)
 }

@@ -85,6 +85,11 @@ func (r *Root) Read(ctx context.Context, key string) ([]byte, error) {
 // Local gives the files below a folder of the root as a folder of this machine: the folder itself, or a copy of what
 // the bucket has. drop removes the copy.
 func (r *Root) Local(ctx context.Context, folder string) (dir string, drop func(), err error) {
+	return r.localAs(ctx, folder, "")
+}
+
+// localAs is Local with the copy in a folder called as below dir; "" = in dir itself.
+func (r *Root) localAs(ctx context.Context, folder, as string) (dir string, drop func(), err error) {
 	if r.bucket == nil {
 		return r.Path(folder), func() {}, nil
 	}
@@ -97,7 +102,7 @@ func (r *Root) Local(ctx context.Context, folder string) (dir string, drop func(
 	}
 	drop = func() { os.RemoveAll(dir) }
 	for _, o := range list {
-		if err := r.fetch(ctx, o.Key, filepath.Join(dir, filepath.FromSlash(strings.TrimPrefix(o.Key, folder+"/")))); err != nil {
+		if err := r.fetch(ctx, o.Key, filepath.Join(dir, as, filepath.FromSlash(strings.TrimPrefix(o.Key, folder+"/")))); err != nil {
 			drop()
 			return "", nil, err
 		}

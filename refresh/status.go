@@ -131,6 +131,10 @@ type RetainStatus struct {
 	RemovedBytes  int64    `json:"removed_bytes"`
 	DestroyedKeys []string `json:"destroyed_keys"`
 	Kept          []string `json:"kept"` // what is past its time and stays, with the reason
+	// StillNamed are removed things that something which stays was made of.
+	StillNamed  []string `json:"still_named"`
+	SegmentRows int64    `json:"segment_rows"` // taken out of segments that stay
+	LettersGone int64    `json:"dead_letters"` // in segments that went
 }
 
 func (s *Status) encode() ([]byte, error) {

@@ -66,6 +66,9 @@ func Export(ctx context.Context, lake string, o ExportOptions) (*Trace, error) {
 	return s.Load(ctx)
 }
 
+// ErrEmptyView is wrapped where a view of a day has no row.
+var ErrEmptyView = errors.New("holds no request")
+
 // ExportStream is Export for a day that need not fit in memory: the rows are on disk, as those of Scan. While it
 // makes them it keeps 9 to 13 bytes for each distinct block, 60 for each session and 16 for each of its rows.
 func ExportStream(ctx context.Context, lake string, o ExportOptions) (*Stream, error) {
@@ -89,7 +92,7 @@ func ExportStream(ctx context.Context, lake string, o ExportOptions) (*Stream, e
 		return nil, err
 	}
 	if e.inView == 0 {
-		return nil, fault.Mark(fmt.Errorf("exporting %s: its %s view holds no request", o.Day, o.View), fault.Data, strings.Join(e.notes(), "; "))
+		return nil, fault.Mark(fmt.Errorf("exporting %s: its %s view %w", o.Day, o.View, ErrEmptyView), fault.Data, strings.Join(e.notes(), "; "))
 	}
 	m := Meta{Name: filepath.ToSlash(filepath.Join(lake, "day="+o.Day)), Format: FormatLake, Unit: UnitMicros,
 		Convention: ConventionCumulative, Tokenizer: footer[schemas.KeyTokenizer], Epoch: footer[schemas.KeyEpoch]}

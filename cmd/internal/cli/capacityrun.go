@@ -16,6 +16,8 @@ import (
 	"tailgate/capacity"
 	"tailgate/internal/fault"
 	"tailgate/internal/rng"
+	"tailgate/profile"
+	"tailgate/schemas"
 )
 
 // capacityRunner makes the runs of a capacity test by the command lines that a person would type, and notes each of
@@ -27,6 +29,7 @@ type capacityRunner struct {
 	dir     string // of the test
 	traffic *capacity.Traffic
 	profile string // made when first needed
+	hits    capacity.Hits
 }
 
 // Run makes one run.
@@ -215,6 +218,22 @@ func (r *capacityRunner) profileDir(ctx context.Context) (string, error) {
 		r.profile = dir
 	}
 	return r.profile, nil
+}
+
+// profileUsed is the profile of the test with its id: the plan's, or the one that was made of the trace; "" = none was needed.
+func (r *capacityRunner) profileUsed() (path, id string, err error) {
+	path, at := r.plan.Profile, r.path(r.plan.Profile)
+	if path == "" {
+		path, at = "profile", filepath.Join(r.dir, "profile")
+		if _, err := os.Stat(filepath.Join(at, schemas.ManifestName)); err != nil {
+			return "", "", nil
+		}
+	}
+	p, err := profile.ReadTables(at)
+	if err != nil {
+		return "", "", err
+	}
+	return path, p.Meta[0].ProfileID, nil
 }
 
 // command runs one command line in this process; its output goes to the log of the test.

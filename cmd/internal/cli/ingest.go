@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"tailgate/ingest"
 	"tailgate/internal/objstore"
@@ -47,8 +48,19 @@ a reset topic or a torn segment; 7 key missing or unsafe; 130 interrupted, with 
 		RunE: func(cmd *cobra.Command, args []string) error { return a.ingest(cmd.Context(), args, &f) },
 	}
 	fl := cmd.Flags()
-	fl.StringVar(&f.format, "format", "", formatUsage)
+	f.register(fl)
 	fl.StringVar(&f.lake, "out", "", "the lake: a folder, or s3://bucket/prefix")
+	fl.BoolVar(&f.distribute, "distribute", false, "share the partitions with all runs of the same --group, also when one of them fails or joins")
+	f.metrics.register(fl)
+	fl.BoolVar(&f.asJSON, "json", false, "print the report as one JSON object")
+	f.anon.registerKeys(fl)
+	f.run.registerBounds(fl)
+	return cmd
+}
+
+// register adds the flags that say how the log is read; a refresh file has them too.
+func (f *ingestFlags) register(fl *pflag.FlagSet) {
+	fl.StringVar(&f.format, "format", "", formatUsage)
 	f.anon.register(fl)
 	fl.StringVar(&f.classes, "classes", "", "YAML file with the rules for workload classes")
 	fl.StringVar(&f.exclude, "exclude", "", "YAML file with the tenants, sessions and headers that opted out; dropped before hashing")
@@ -56,14 +68,10 @@ a reset topic or a torn segment; 7 key missing or unsafe; 130 interrupted, with 
 	fl.StringVar(&f.maxBad, "max-bad", "1%", "share of bad records above which the run fails")
 	fl.BoolVar(&f.allowGap, "allow-gap", false, "go on when retention has removed records that were not read")
 	fl.BoolVar(&f.acceptReset, "accept-reset", false, "start a new generation when the topic was recreated")
-	fl.BoolVar(&f.distribute, "distribute", false, "share the partitions with all runs of the same --group, also when one of them fails or joins")
 	fl.BoolVar(&f.deep, "deep", false, "read the footers of all segments at the start, not only the last of each partition")
 	fl.StringVar(&f.group, "group", "tailgate", "Kafka group that is told the position, and that hands out partitions with --distribute")
-	f.metrics.register(fl)
 	f.kafka.register(fl)
 	f.run.register(fl)
-	fl.BoolVar(&f.asJSON, "json", false, "print the report as one JSON object")
-	return cmd
 }
 
 func (a *app) ingest(ctx context.Context, sources []string, f *ingestFlags) error {

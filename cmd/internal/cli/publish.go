@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"tailgate/anonymize"
 	"tailgate/ingest"
@@ -45,23 +46,16 @@ the day is open and --complete was given; 7 the day's key is missing.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.Lake = args[0]
-			if cmd.Flags().Changed("keep-builds") && f.KeepBuilds == 0 {
-				f.KeepBuilds = -1
-			}
 			return a.publish(cmd, &f)
 		},
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&f.Day, "day", "", "UTC day, 2006-01-02")
-	fl.IntVar(&f.K, "k", 0, "sessions below which a label is suppressed, and tenants below which a block id is not shared across them (default 20)")
-	fl.IntVar(&f.MinRequests, "min-requests", 0, "requests below which a label is suppressed (default 100)")
+	f.register(fl)
 	fl.StringVar(&f.keys, "keys", "", keysUsage+"; for ids that only few tenants share")
 	fl.DurationVar(&f.MaxDuration, "max-duration", 0, "how long after its arrival a request may be logged (default 32m)")
 	fl.BoolVar(&f.Complete, "complete", false, "refuse a day whose records may not all have come")
 	fl.BoolVar(&f.Backfill, "backfill", false, "build the day from its newest epoch alone")
-	fl.IntVar(&f.Parts, "parts", 0, "segments read and sorted side by side (default: processors)")
-	fl.StringVar(&f.memory, "memory", "512MiB", "rows and ids in memory at a time")
-	fl.IntVar(&f.KeepBuilds, "keep-builds", 1, "earlier builds of the day to keep")
 	f.metrics.register(fl)
 	f.several.register(fl)
 	fl.BoolVar(&f.asJSON, "json", false, "print the report as one JSON object")
@@ -70,14 +64,11 @@ the day is open and --complete was given; 7 the day's key is missing.`,
 
 func (a *app) publish(cmd *cobra.Command, f *publishFlags) (err error) {
 	ctx := cmd.Context()
-	var sizeErr, missing error
-	if f.Memory, err = parseMemory(f.memory); err != nil {
-		sizeErr = fmt.Errorf("--memory: %w", err)
-	}
+	var missing error
 	if f.Day == "" && f.several.days == "" {
 		missing = errors.New("--day is missing")
 	}
-	if err := errors.Join(missing, f.several.read(f.Day), sizeErr, f.metrics.check("tailgate_publish", "shard", f.several.shard)); err != nil {
+	if err := errors.Join(missing, f.several.read(f.Day), f.apply(cmd.Flags()), f.metrics.check("tailgate_publish", "shard", f.several.shard)); err != nil {
 		return usage(err, helpHint(cmd))
 	}
 	f.Tool, f.Logger = version.String(), a.logger()
@@ -110,6 +101,26 @@ func (a *app) publishDay(ctx context.Context, f *publishFlags, day string) error
 		return a.printJSON(report)
 	}
 	return report.WriteText(a.stdout)
+}
+
+// register adds the flags that say how a day is built; a refresh file has them too.
+func (f *publishFlags) register(fl *pflag.FlagSet) {
+	fl.IntVar(&f.K, "k", 0, "sessions below which a label is suppressed, and tenants below which a block id is not shared across them (default 20)")
+	fl.IntVar(&f.MinRequests, "min-requests", 0, "requests below which a label is suppressed (default 100)")
+	fl.IntVar(&f.Parts, "parts", 0, "segments read and sorted side by side (default: processors)")
+	fl.StringVar(&f.memory, "memory", "512MiB", "rows and ids in memory at a time")
+	fl.IntVar(&f.KeepBuilds, "keep-builds", 1, "earlier builds of the day to keep")
+}
+
+// apply reads those flags into the options.
+func (f *publishFlags) apply(fl *pflag.FlagSet) (err error) {
+	if f.Memory, err = parseMemory(f.memory); err != nil {
+		return fmt.Errorf("--memory: %w", err)
+	}
+	if fl.Changed("keep-builds") && f.KeepBuilds == 0 {
+		f.KeepBuilds = -1
+	}
+	return nil
 }
 
 // dayKeys loads the keys of a day's epoch.
