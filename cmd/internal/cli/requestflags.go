@@ -117,7 +117,7 @@ func localTokenizer(name string) (func(string) ([]int32, error), error) {
 
 // clientOptions are what a client is made of, but for the trace and the targets.
 func (f *requestFlags) clientOptions(a *app) openai.Options {
-	key, _ := a.getenv("TAILGATE_API_KEY")
+	key, _ := a.apiKey() // check has told the fault
 	return openai.Options{
 		Strategy: f.strategy, API: f.api, Path: f.path, Engine: f.engine, Model: f.model, APIKey: key, Headers: f.headers,
 		Fields: f.parsedFields, Template: f.parsedTemplate, LiveHistory: f.history == replay.HistoryLive, Tokenizer: f.tokens,
@@ -125,11 +125,31 @@ func (f *requestFlags) clientOptions(a *app) openai.Options {
 	}
 }
 
+// envKey is the environment variable of the target's key; with _FILE behind it, that of a file that holds it.
+const envKey = "TAILGATE_API_KEY"
+
+// apiKey is the target's key; "" = none.
+func (a *app) apiKey() (string, error) {
+	if key, _ := a.getenv(envKey); key != "" {
+		return key, nil
+	}
+	path, _ := a.getenv(envKey + "_FILE")
+	if path == "" {
+		return "", nil
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return "", fmt.Errorf("%s_FILE: %w", envKey, err)
+	}
+	return strings.TrimRight(string(data), "\r\n"), nil
+}
+
 // check reports the faults of a client that can be seen before there is a trace.
 func (f *requestFlags) check(a *app, urls []string, output string) error {
+	_, err := a.apiKey()
 	o := f.clientOptions(a)
 	o.Targets, o.Output, o.Prompts = urls, output, &replay.Prompts{}
-	return o.Validate()
+	return errors.Join(err, o.Validate())
 }
 
 // headersFlag are headers; their values may be secrets and are not shown.

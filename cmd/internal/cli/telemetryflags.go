@@ -61,8 +61,10 @@ func (f *telemetryFlags) watchTargets(ctx context.Context, a *app, c *clusterFla
 	if f.off {
 		return f.refuse(c.AbortIf, nil)
 	}
-	key, _ := a.getenv("TAILGATE_API_KEY")
-	var err error
+	key, err := a.apiKey()
+	if err != nil {
+		return err
+	}
 	// A target that answers whatever it is asked has no metrics, and would count each look as a request.
 	urls := slices.DeleteFunc(slices.Clone(c.URLs), func(url string) bool { return answersAnything(told, url) })
 	endpoints := f.endpoints(urls, key)
