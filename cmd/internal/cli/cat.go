@@ -192,7 +192,7 @@ func (a *app) writeRows(ctx context.Context, rows *tabular.Reader, to io.Writer,
 		return fmt.Errorf("writing rows: %w", err)
 	}
 	if t, ok := w.(*tabular.Table); ok && len(t.Omitted()) > 0 {
-		a.note("%d columns had no room: %s", len(t.Omitted()), strings.Join(t.Omitted(), ", "))
+		a.note("no room for: %s", strings.Join(t.Omitted(), ", "))
 	}
 	return nil
 }
