@@ -2,7 +2,7 @@
 GO ?= go
 export CGO_ENABLED ?= 0
 
-.PHONY: build demo test race lint bench peers yardstick prove interop docs release clean
+.PHONY: build demo test race lint bench peers yardstick prove interop docs picture release clean
 build:
 	@mkdir -p bin
 	$(GO) build -trimpath -o bin/ ./cmd/...
@@ -46,6 +46,10 @@ interop:
 docs:
 	$(GO) run ./tools/columns .
 	$(GO) test ./cmd/internal/cli -run Reference -update
+
+# The picture of README.md, from the demo's page of four rates.
+picture: demo
+	$(GO) run ./tools/picture demo-out/rates.html docs/report.svg
 
 # Static binaries for Linux and macOS with checksums, completion files and licences, in dist/.
 release:
