@@ -146,12 +146,37 @@ def foreign(path):
     pq.write_table(pa.concat_tables([table] * 2000), path, row_group_size=2500)
 
 
+# A process counts the memory of the one that started it as its own: this one is small.
+MEASURE = "import os, subprocess, sys; c = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL); _, s, u = os.wait4(c.pid, 0); print(s, u.ru_maxrss)"
+
+
+def peak(binary, path):
+    """The most memory, in MB, that printing a file took."""
+    out = subprocess.run([sys.executable, "-c", MEASURE, binary, "cat", path, "--format", "jsonl"], check=True, stdout=subprocess.PIPE).stdout
+    status, kilobytes = map(int, out.split())
+    expect(f"{path} status", status, 0)
+    return kilobytes / 1024
+
+
+def check_memory(binary, dir):
+    """A file of twenty times the rows takes no more memory."""
+    peaks = []
+    for n in (20_000, 400_000):
+        ids = pa.ListArray.from_arrays(pa.array(range(0, 20 * n + 1, 20), pa.int32()), pa.array(range(20 * n)))
+        path = os.path.join(dir, f"rows-{n}.parquet")
+        pq.write_table(pa.table({"ids": ids, "text": pa.array([f"text {i}" for i in range(n)])}), path, compression="zstd", row_group_size=200_000)
+        peaks.append(peak(binary, path))
+    expect("memory grows with the rows", peaks[1] > 1.3 * peaks[0] + 40, False)
+    print("cat: peak memory of 20,000 and 400,000 rows: %.0f and %.0f MB" % tuple(peaks))
+
+
 def main():
     binary, patterns = sys.argv[1], sys.argv[2:]
     with tempfile.TemporaryDirectory() as dir:
         path = os.path.join(dir, "foreign.parquet")
         foreign(path)
         check(binary, path)
+        check_memory(binary, dir)
         files = 1
         for pattern in patterns:
             found = glob.glob(pattern, recursive=True)
