@@ -64,6 +64,10 @@ Exit codes: 0 done; 1 a path cannot be read; 2 wrong usage; 6 a file is broken, 
 	fl.StringVar(&f.table, "table", "", "of several tables, the one to print, such as results or profile_rate")
 	fl.IntVar(&f.Width, "width", 0, "width of a table's lines; columns without room are left out and named (default that of the terminal, else any)")
 	fl.StringVarP(&f.out, "output", "o", "-", "file to write; - is standard output")
+	formats := cobra.FixedCompletions(tabular.Formats(), cobra.ShellCompDirectiveNoFileComp)
+	if err := cmd.RegisterFlagCompletionFunc("format", formats); err != nil {
+		panic(err) // there is no such flag
+	}
 	return cmd
 }
 

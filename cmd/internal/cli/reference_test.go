@@ -24,6 +24,7 @@ Made from the commands by ` + "`go test ./cmd/internal/cli -run Reference -updat
 Every flag can be given as an environment variable, too: ` + "`--keep-builds`" + ` as ` + "`TAILGATE_KEEP_BUILDS`" + `. Flags win over the
 environment, the environment over files. Results go to standard output, progress and errors to standard error. Times and sizes have
 units: ` + "`800ms`, `30/s`, `1.5x`, `64MiB`" + `. What exit codes mean: [architecture.md](architecture.md#errors-and-exits).
+` + "`tailgate completion bash`" + ` (zsh, fish, powershell) prints a completion file for a shell.
 
 `
 
