@@ -2,7 +2,7 @@
 GO ?= go
 export CGO_ENABLED ?= 0
 
-.PHONY: build demo test race lint bench peers yardstick prove interop clean
+.PHONY: build demo test race lint bench peers yardstick prove interop docs picture release clean
 build:
 	@mkdir -p bin
 	$(GO) build -trimpath -o bin/ ./cmd/...
@@ -41,6 +41,19 @@ prove:
 # Plays our exports with the tools they are made for (PyPI, some minutes).
 interop:
 	tools/interop/run $(TRACES)
+
+# The pages that are made from the code: docs/cli.md and docs/columns.md.
+docs:
+	$(GO) run ./tools/columns .
+	$(GO) test ./cmd/internal/cli -run Reference -update
+
+# The picture of README.md, from the demo's page of four rates.
+picture: demo
+	$(GO) run ./tools/picture demo-out/rates.html docs/report.svg
+
+# Static binaries for Linux and macOS with checksums, completion files and licences, in dist/.
+release:
+	GO=$(GO) tools/release
 
 clean:
 	rm -rf bin demo-out dist

@@ -184,7 +184,7 @@ func openFile(f *os.File) (*parquet.File, error) {
 	if st.IsDir() {
 		return nil, errors.New("is a folder, not a Parquet file")
 	}
-	if err := checkFooter(f, st.Size()); err != nil {
+	if err := CheckFrame(f, st.Size()); err != nil {
 		return nil, err
 	}
 	pf, err := parquet.OpenFile(f, st.Size())
@@ -194,20 +194,21 @@ func openFile(f *os.File) (*parquet.File, error) {
 	return pf, nil
 }
 
-const magic = "PAR1"
+// Magic begins and ends every Parquet file.
+const Magic = "PAR1"
 
-// checkFooter refuses a file whose end does not hold the footer that it claims: the library would take the
+// CheckFrame refuses a file whose end does not hold the footer that it claims: the library would take the
 // claimed length, up to 4 GiB, from memory first.
-func checkFooter(f io.ReaderAt, size int64) error {
-	const frame = int64(2*len(magic) + 4)
-	end := make([]byte, 4+len(magic))
+func CheckFrame(f io.ReaderAt, size int64) error {
+	const frame = int64(2*len(Magic) + 4)
+	end := make([]byte, 4+len(Magic))
 	if size < frame {
 		return errors.New("not a readable Parquet file: too short")
 	}
 	if _, err := f.ReadAt(end, size-int64(len(end))); err != nil {
 		return err
 	}
-	if string(end[4:]) != magic || int64(binary.LittleEndian.Uint32(end)) > size-frame {
+	if string(end[4:]) != Magic || int64(binary.LittleEndian.Uint32(end)) > size-frame {
 		return errors.New("not a readable Parquet file: its end is missing")
 	}
 	return nil

@@ -25,7 +25,7 @@ func FileAt(r io.ReaderAt, size int64, name string) (pf *parquet.File, err error
 			err = fmt.Errorf("reading %s: not a readable Parquet file", name)
 		}
 	}()
-	if err := checkFooter(r, size); err != nil {
+	if err := CheckFrame(r, size); err != nil {
 		return nil, fmt.Errorf("reading %s: %w", name, err)
 	}
 	if pf, err = parquet.OpenFile(r, size); err != nil {

@@ -106,7 +106,7 @@ Exit codes: 0 done, gate passed; 1 failed while running; 2 wrong usage; 3 gate f
 		a.sampleCommand(), a.keysCommand(), a.inspectCommand(), a.ingestCommand(), a.reprocessCommand(), a.publishCommand(), a.forgetCommand(), a.auditCommand(),
 		a.profileCommand(), a.traceCommand(), a.rescaleCommand(), a.synthCommand(), a.simCommand(),
 		a.replayCommand(), a.analyzeCommand(), a.compareCommand(), a.backtestCommand(), a.gateCommand(), a.sweepCommand(), a.capacityCommand(),
-		a.envelopeCommand(), a.checklistCommand(), a.refreshCommand(), a.demoCommand(), a.versionCommand(),
+		a.envelopeCommand(), a.checklistCommand(), a.refreshCommand(), a.catCommand(), a.demoCommand(), a.versionCommand(),
 	)
 	wrapArgs(root)
 	return root
