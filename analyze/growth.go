@@ -111,10 +111,10 @@ func growth(inflight []float64) (grown, floor float64) {
 	var means []float64
 	for c := range slices.Chunk(inflight, gridPerMean) {
 		if len(c) == gridPerMean {
-			means = append(means, mean(c))
+			means = append(means, stats.Mean(c))
 		}
 	}
-	if all := mean(inflight); all > 0 {
+	if all := stats.Mean(inflight); all > 0 {
 		grown = stats.TheilSen(means) * float64(len(means)) / all
 	}
 	quarter := len(inflight) / 4
@@ -122,15 +122,7 @@ func growth(inflight []float64) (grown, floor float64) {
 		return grown, 0
 	}
 	least := slices.Min(inflight[len(inflight)-quarter:])
-	return grown, least / max(1, mean(inflight[:quarter]))
-}
-
-func mean(x []float64) float64 {
-	sum := 0.0
-	for _, v := range x {
-		sum += v
-	}
-	return sum / float64(max(1, len(x)))
+	return grown, least / max(1, stats.Mean(inflight[:quarter]))
 }
 
 // judgeGrowth judges queue_growth: the run grows when one of its periods does.

@@ -100,7 +100,7 @@ func back(levels []float64, calm int, start, burstEnd, until int64) Figure {
 func minutesOf(cells []float64) []float64 {
 	var out []float64
 	for k := 0; k+recoverySteps <= len(cells); k++ {
-		out = append(out, mean(cells[k:k+recoverySteps]))
+		out = append(out, stats.Mean(cells[k:k+recoverySteps]))
 	}
 	return out
 }

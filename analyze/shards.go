@@ -94,13 +94,18 @@ func (s *shardSet) missing() []string {
 	return []string{fmt.Sprintf("%d of %d shards are missing: %s", len(gone), s.of, list)}
 }
 
-// apart compares the clocks with their median, as far as one source tells them.
+// apart compares the clocks with their median, as far as one source tells them. Where starts were moved by what was
+// measured, only its error is left.
 func (s *shardSet) apart(limit float64) []string {
 	bySource := map[string][]shardClock{}
-	for _, c := range s.clocks {
-		bySource[c.Source] = append(bySource[c.Source], c)
-	}
 	var reasons []string
+	for _, c := range s.clocks {
+		if !c.Corrected && c.Source != schemas.ClockBarrier {
+			bySource[c.Source] = append(bySource[c.Source], c)
+		} else if by := float64(c.ErrorUs); by > limit {
+			reasons = append(reasons, fmt.Sprintf("the start of shard %s is known to within %.4g ms, %.4g ms allowed", c.shard, by/1000, limit/1000))
+		}
+	}
 	for _, source := range sortedKeys(bySource) {
 		clocks := bySource[source]
 		offsets := make([]int64, len(clocks))

@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	"tailgate/internal/stats"
 	"tailgate/schemas"
 )
 
@@ -76,8 +77,8 @@ func (v *view) warmupOf(p period) *Warmup {
 
 // ratio is the mean of the first d values over that of the others, unknown where those are 0.
 func ratio(y []float64, d int) Figure {
-	if rest := mean(y[d:]); rest > 0 {
-		return Figure(mean(y[:d]) / rest)
+	if rest := stats.Mean(y[d:]); rest > 0 {
+		return Figure(stats.Mean(y[:d]) / rest)
 	}
 	return unknown
 }

@@ -26,7 +26,8 @@ const execNotice = "versions, caches and backups that the key source keeps are n
 // destroyLog is the file of the key folder that remembers destroyed keys, one Destroyed a line.
 const destroyLog = "destroyed.jsonl"
 
-const resultDestroyed = "destroyed"
+// ResultDestroyed is the result of a key that is gone.
+const ResultDestroyed = "destroyed"
 
 // Destroyed is the record of one attempt to destroy a key.
 type Destroyed struct {
@@ -61,7 +62,7 @@ func (r *Keyring) Destroy(ctx context.Context, epoch string) (*Destroyed, error)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fault.Mark(failed(err), fault.Key, "`tailgate keys list` prints the epochs")
 	}
-	entry := &Destroyed{Epoch: epoch, At: time.Now().UTC(), Result: resultDestroyed, Notice: r.src.notice()}
+	entry := &Destroyed{Epoch: epoch, At: time.Now().UTC(), Result: ResultDestroyed, Notice: r.src.notice()}
 	if err != nil {
 		entry.Result = "failed: " + err.Error()
 	}
@@ -97,17 +98,32 @@ func (d *dirSource) destroy(_ context.Context, epoch string) error {
 	return atomicfile.SyncDir(d.dir)
 }
 
-// destroyedAt looks epoch up in the log. A line that a crash cut short is passed over.
-func (d *dirSource) destroyedAt(epoch string) (time.Time, bool) {
+// destroyedAt looks epoch up in the log.
+func (d *dirSource) destroyedAt(epoch string) (at time.Time, ok bool) {
+	d.eachDestroyed(func(e *Destroyed) {
+		if e.Epoch == epoch && !ok {
+			at, ok = e.At, true
+		}
+	})
+	return at, ok
+}
+
+// destroyed lists the epochs in the log.
+func (d *dirSource) destroyed() (epochs []string) {
+	d.eachDestroyed(func(e *Destroyed) { epochs = append(epochs, e.Epoch) })
+	return epochs
+}
+
+// eachDestroyed visits the keys in the log that are gone. A line that a crash cut short is passed over.
+func (d *dirSource) eachDestroyed(visit func(*Destroyed)) {
 	data, err := os.ReadFile(filepath.Join(d.dir, destroyLog))
 	if err != nil {
-		return time.Time{}, false
+		return
 	}
 	for sc := bufio.NewScanner(bytes.NewReader(data)); sc.Scan(); {
 		var e Destroyed
-		if json.Unmarshal(sc.Bytes(), &e) == nil && e.Epoch == epoch && e.Result == resultDestroyed {
-			return e.At, true
+		if json.Unmarshal(sc.Bytes(), &e) == nil && e.Result == ResultDestroyed {
+			visit(&e)
 		}
 	}
-	return time.Time{}, false
 }

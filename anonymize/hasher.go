@@ -173,3 +173,18 @@ func (h *Hasher) release(w *worker) {
 		w.close()
 	}
 }
+
+// Under is a Hasher with the same choices and vocabularies under other keys, with a memo of its own of at most memo
+// bytes: what it remembers belongs to its keys. It is to be closed too.
+func (h *Hasher) Under(k *Keys, memo int64) (*Hasher, error) {
+	if k == nil {
+		return nil, fault.Mark(errors.New("starting the anonymizer: no key"), fault.Key, "make one with `tailgate keys init`")
+	}
+	out := &Hasher{keys: k, blockKey: k.subKey(kindBlock), blockSize: h.blockSize, perTenant: h.perTenant, def: h.def, rules: h.rules, memo: newMemo(memo)}
+	if out.memo != nil {
+		var seed [8]byte
+		_, _ = rand.Read(seed[:]) // never fails
+		out.seed = binary.LittleEndian.Uint64(seed[:])
+	}
+	return out, nil
+}

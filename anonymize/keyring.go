@@ -124,8 +124,18 @@ func newest(epochs []EpochInfo, kind string) *EpochInfo {
 	return nil
 }
 
+// oldest returns the first of the given kind in a sorted list, or nil.
+func oldest(epochs []EpochInfo, kind string) *EpochInfo {
+	for i := range epochs {
+		if epochs[i].Kind == kind {
+			return &epochs[i]
+		}
+	}
+	return nil
+}
+
 // Load reads the keys of a block epoch, "" or "auto" for the newest, and the pseudonym key that was newest
-// when that epoch began. Every trouble is a key fault with the mend as its hint; there is no default key.
+// when that epoch began, or, for an epoch before all of them, the first. Every trouble is a key fault with the mend as its hint; there is no default key.
 func (r *Keyring) Load(ctx context.Context, epoch string) (*Keys, error) {
 	epochs, err := r.List(ctx)
 	if err != nil {
@@ -149,6 +159,9 @@ func (r *Keyring) Load(ctx context.Context, epoch string) (*Keys, error) {
 	}
 	until := sort.Search(len(epochs), func(i int) bool { return epochs[i].CreatedAt.After(info.CreatedAt) })
 	pseudonym := newest(epochs[:until], EpochPseudonym)
+	if pseudonym == nil { // the epoch of a day before the first keys were made
+		pseudonym = oldest(epochs, EpochPseudonym)
+	}
 	if pseudonym == nil {
 		return nil, keyFault(r.newEpochHint(), "loading a key: %s has no pseudonym key for epoch %s", r.src, epoch)
 	}

@@ -3,6 +3,8 @@ package anonymize
 import (
 	"crypto/hkdf"
 	"crypto/sha256"
+
+	"tailgate/schemas"
 )
 
 // keySize is the length of every key and sub-key in bytes.
@@ -55,6 +57,8 @@ func (k *Keys) subKey(kind string) []byte {
 		return derive(k.block[:], kind)
 	case KindTopic:
 		return append([]byte(nil), k.topic[:]...)
+	case schemas.KindForget:
+		return derive(k.topic[:], kind)
 	}
 	return derive(k.pseudonym[:], kind)
 }

@@ -7,6 +7,8 @@ import (
 	"encoding/binary"
 	"hash"
 	"sync"
+
+	"tailgate/schemas"
 )
 
 // kindKey hashes under the sub-key of one kind.
@@ -23,6 +25,7 @@ type kindState struct {
 // letters are the first letters of tokens. Two kinds never share a sub-key, whatever their letter.
 var letters = map[string]byte{
 	KindTenant: 't', KindSession: 's', KindRequest: 'r', KindModel: 'm', KindTopic: 'k', KindClock: 'c', KindUser: 'u', KindRecord: 'd',
+	schemas.KindForget: 'f',
 }
 
 func (h *Hasher) kind(kind string) *kindKey {
@@ -55,9 +58,13 @@ func (h *Hasher) Token(kind string, value []byte) string {
 	s.mac.Reset()
 	s.mac.Write(value)
 	s.buf = s.mac.Sum(s.buf[:0])
+	return encodeToken(k.letter, s.buf)
+}
+
+func encodeToken(letter byte, sum []byte) string {
 	var out [2 + 16]byte // 10 bytes are 16 characters
-	out[0], out[1] = k.letter, '_'
-	base32Lower.Encode(out[2:], s.buf[:10])
+	out[0], out[1] = letter, '_'
+	base32Lower.Encode(out[2:], sum[:10])
 	return string(out[:TokenLen])
 }
 

@@ -1,6 +1,7 @@
 package capacity
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -28,7 +29,11 @@ func ReadEnvelope(path string) (*Envelope, error) {
 		return nil, fmt.Errorf("reading envelope: %w", err)
 	}
 	e := &Envelope{}
-	if err := yaml.UnmarshalWithOptions(data, e, yaml.UseJSONUnmarshaler()); err != nil {
+	text, err := yaml.YAMLToJSON(data) // whose decoder knows embedded structs
+	if err == nil {
+		err = json.Unmarshal(text, e)
+	}
+	if err != nil {
 		return nil, fault.Mark(fmt.Errorf("reading envelope %s: %w", path, err), fault.Data, "")
 	}
 	if e.Definition == "" || len(e.Rows) == 0 {

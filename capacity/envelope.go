@@ -19,7 +19,8 @@ type Envelope struct {
 	Labels      map[string]string `json:"labels"`
 	Digest      string            `json:"digest"` // of plan, gates and trace
 	TraceSHA256 string            `json:"trace_sha256"`
-	Profile     string            `json:"profile"`
+	Profile     string            `json:"profile"` // its path in the plan; "" = made of the trace
+	ProfileID   string            `json:"profile_id"`
 	SLOs        []string          `json:"slos"`
 	Rows        []EnvelopeRow     `json:"rows"`
 	Ladder      *Ladder           `json:"ladder"`
@@ -30,6 +31,10 @@ type Envelope struct {
 	// BurstSensitivity is Safe QPS with bursty over that with Poisson arrivals, by class; a class without both is missing.
 	BurstSensitivity map[string]float64 `json:"burst_sensitivity"`
 	Growth           float64            `json:"growth"`
+	// Replicas is how many the whole cluster had; 0 = not known.
+	Replicas int `json:"replicas"`
+	// Tested is the traffic of the test; null in envelopes of earlier versions.
+	Tested *Band `json:"tested"`
 	// Calibration is by how much the test's p99 latencies lie over those of production; null = not known.
 	Calibration *float64 `json:"calibration_factor"`
 	// Pitfalls are the ways in which a reader of these figures could be misled.
@@ -67,7 +72,7 @@ type EnvelopeRow struct {
 
 func (t *Test) envelope() *Envelope {
 	e := &Envelope{Definition: schemas.Definition, Name: t.plan.Name, Labels: t.plan.Labels, Digest: t.journal.PlanSHA256, Profile: t.plan.Profile,
-		BurstSensitivity: map[string]float64{}, Growth: t.plan.Growth, Pitfalls: []string{}}
+		Replicas: t.facts.Replicas, Tested: t.traffic.Band(t.facts.Hits), BurstSensitivity: map[string]float64{}, Growth: t.plan.Growth, Pitfalls: []string{}}
 	for _, r := range t.gate.Rules {
 		text := r.Name + " " + r.Limit.Text
 		if len(r.By) > 0 {

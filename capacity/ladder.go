@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"tailgate/internal/stats"
 )
 
 // The ladder doubles the concurrency until the rate grows by less than flatGrowth twice, and at most to mostSlots.
@@ -113,8 +115,8 @@ func (l *Ladder) knee() float64 {
 	}
 	best, at := math.Inf(1), 0.0
 	for cut := 2; cut <= n-2; cut++ {
-		slope, level, rest := line(x[:cut], y[:cut])
-		flat := mean(y[cut:])
+		slope, level, rest := stats.Line(x[:cut], y[:cut])
+		flat := stats.Mean(y[cut:])
 		for _, v := range y[cut:] {
 			rest += (v - flat) * (v - flat)
 		}
@@ -126,31 +128,4 @@ func (l *Ladder) knee() float64 {
 		return 0
 	}
 	return math.Exp(at)
-}
-
-// line is the least-squares line through the points, and its sum of squares.
-func line(x, y []float64) (slope, level, rest float64) {
-	mx, my := mean(x), mean(y)
-	var sxx, sxy float64
-	for i := range x {
-		sxx += (x[i] - mx) * (x[i] - mx)
-		sxy += (x[i] - mx) * (y[i] - my)
-	}
-	if sxx > 0 {
-		slope = sxy / sxx
-	}
-	level = my - slope*mx
-	for i := range x {
-		d := y[i] - level - slope*x[i]
-		rest += d * d
-	}
-	return slope, level, rest
-}
-
-func mean(x []float64) float64 {
-	sum := 0.0
-	for _, v := range x {
-		sum += v
-	}
-	return sum / float64(len(x))
 }

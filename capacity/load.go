@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tailgate/schemas"
+	"tailgate/trace"
 )
 
 // Clusters that loads go to.
@@ -68,6 +69,8 @@ type Traffic struct {
 	Length time.Duration
 	at     []time.Duration // ascending
 	input  []int32
+	output []int32 // -1 = not known
+	failed []bool  // no lengths
 	class  []int32
 	names  []string
 }
@@ -88,7 +91,12 @@ func NewTraffic(rows iter.Seq[*schemas.TraceRow]) *Traffic {
 			t.names = append(t.names, name)
 		}
 		at := time.Duration(r.ScheduledUs) * time.Microsecond
-		t.at, t.class, t.input = append(t.at, at), append(t.class, c), append(t.input, r.InputTokens)
+		output := int32(-1)
+		if r.OutputTokens != nil {
+			output = *r.OutputTokens
+		}
+		t.at, t.class, t.input, t.output = append(t.at, at), append(t.class, c), append(t.input, r.InputTokens), append(t.output, output)
+		t.failed = append(t.failed, trace.Failed(r))
 		t.Length = at
 	}
 	return t

@@ -26,6 +26,7 @@ type Test struct {
 	journal  *journal
 	backtest *analyze.Backtested
 	note     func(string)
+	facts    Facts
 }
 
 // Options of a test.
@@ -40,6 +41,13 @@ type Options struct {
 	Backtest *analyze.Backtested
 	Digest   string       // sha256 over plan, gates and trace: what a resumed test must share
 	Note     func(string) // progress for people; null = none
+	Facts    Facts
+}
+
+// Facts are what an envelope tells of the cluster and the traffic beside its plan. Zero = not known.
+type Facts struct {
+	Replicas int  // of the whole cluster
+	Hits     Hits // of the trace
 }
 
 // New opens a test, and what an earlier one with the same digest has finished in Dir.
@@ -48,7 +56,7 @@ func New(o Options) (*Test, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Test{plan: o.Plan, gate: o.Gate, minus1: o.Minus1, traffic: o.Traffic, runner: o.Runner, dir: o.Dir, journal: j, backtest: o.Backtest, note: o.Note}
+	t := &Test{plan: o.Plan, gate: o.Gate, minus1: o.Minus1, traffic: o.Traffic, runner: o.Runner, dir: o.Dir, journal: j, backtest: o.Backtest, note: o.Note, facts: o.Facts}
 	if t.minus1 == nil {
 		t.minus1 = o.Gate
 	}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"gonum.org/v1/gonum/stat/distuv"
+
+	"tailgate/internal/stats"
 )
 
 // ClusterB is the other arm of a comparison.
@@ -146,7 +148,7 @@ func pairChanges(a, b []*Made) []PairChange {
 // pairChange is the change of one tail; false where a run does not tell it.
 func pairChange(metric string, logs []float64, floor float64) (PairChange, bool) {
 	n := float64(len(logs))
-	m := mean(logs)
+	m := stats.Mean(logs)
 	sum := 0.0
 	for _, x := range logs {
 		sum += (x - m) * (x - m)

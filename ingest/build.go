@@ -5,6 +5,7 @@ import (
 	"math"
 	"runtime"
 	"sync"
+	"sync/atomic"
 
 	"tailgate/internal/spill"
 )
@@ -23,6 +24,8 @@ type build struct {
 	found   *survey
 	labels  relabel
 	keyer   Keyer // nil = none
+
+	forgotten atomic.Int64 // rows that were left out
 }
 
 // close drops the spill files.

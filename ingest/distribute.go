@@ -178,7 +178,7 @@ func (m *member) mark(p *Partition) (end int64, known bool) {
 
 // nextOf is how far the files of a partition go, whoever wrote them.
 func (m *member) nextOf(ctx context.Context, p *Partition) (int64, error) {
-	id := logID{topic: m.opts.Anonymizer.Token("topic", []byte(p.Topic)), partition: p.ID}
+	id := logID{topic: m.opts.topicToken(p.Topic), partition: p.ID}
 	var err error
 	if id.generation, _, err = currentGeneration(ctx, m.store, id.topic); err != nil {
 		return 0, err

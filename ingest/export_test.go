@@ -70,3 +70,9 @@ func RowCount(format string, anon Anonymizer) func(value []byte) int {
 		return n
 	}
 }
+
+// SetForgetHook makes f the failpoint hook of o.
+func SetForgetHook(o *ForgetOptions, f func(point string) error) { o.hook = f }
+
+// SetExpireHook makes f the failpoint hook of o.
+func SetExpireHook(o *ExpireOptions, f func(point string) error) { o.hook = f }

@@ -35,7 +35,7 @@ func (a fakeAnon) sum(parts ...[]byte) []byte {
 }
 
 func (a fakeAnon) Token(kind string, value []byte) string {
-	letters := map[string]string{"tenant": "t", "session": "s", "request": "r", "model": "m", "topic": "k", "clock": "c", "record": "x"}
+	letters := map[string]string{"tenant": "t", "session": "s", "request": "r", "model": "m", "topic": "k", "clock": "c", "record": "x", "forget": "f"}
 	enc := base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(a.sum([]byte(kind), value))
 	return letters[kind] + "_" + strings.ToLower(enc[:13])
 }

@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"net"
 	"net/url"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -256,4 +258,26 @@ func (k *Kafka) OffsetsAt(ctx context.Context, t time.Time) (map[int32]int64, er
 		}
 	}
 	return found, nil
+}
+
+// Retention is for how long the topic keeps its records; false where the broker does not tell, or keeps them for ever.
+// A limit by size comes on top.
+func (k *Kafka) Retention(ctx context.Context) (time.Duration, bool) {
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	resp, err := k.client.DescribeConfigs(ctx, &kafka.DescribeConfigsRequest{Resources: []kafka.DescribeConfigRequestResource{
+		{ResourceType: kafka.ResourceTypeTopic, ResourceName: k.topic, ConfigNames: []string{"retention.ms"}},
+	}})
+	if err != nil {
+		return 0, false
+	}
+	for _, r := range resp.Resources {
+		for _, e := range r.ConfigEntries {
+			ms, err := strconv.ParseInt(e.ConfigValue, 10, 64)
+			if e.ConfigName == "retention.ms" && err == nil && ms > 0 && ms < math.MaxInt64/int64(time.Millisecond) {
+				return time.Duration(ms) * time.Millisecond, true
+			}
+		}
+	}
+	return 0, false
 }

@@ -101,13 +101,23 @@ func (w *worker) record(r *Record, index int32, it *item) error {
 	case w.opts.Exclude.has(it.rec):
 		w.seg.facts.Skips[SkipExcluded]++
 		return nil
+	case w.forgotten.hasRecord(w.opts.Anonymizer, it.rec):
+		w.seg.facts.Skips[SkipForgotten]++
+		return nil
 	case !plausibleTime(it.rec.arrived, r.Time):
 		w.bury(r, index, DeadBadTime, it.raw)
+		return nil
+	}
+	if day := w.opts.OnlyDay; day != "" && dayOf(it.rec.arrived) != day {
+		w.seg.facts.Skips[SkipOtherDay]++
 		return nil
 	}
 	row, err := w.rows.row(it.rec, place{
 		topic: w.id.topic, generation: w.id.generation, partition: w.id.partition, offset: r.Offset, index: index,
 	})
+	if errors.Is(err, errDayKeys) {
+		return err
+	}
 	if err != nil {
 		w.bury(r, index, rowReason(err), it.raw)
 		return nil
@@ -119,6 +129,7 @@ func (w *worker) record(r *Record, index int32, it *item) error {
 		}
 		w.meter.clocks.add(clock, it.rec.arrived.Add(*it.rec.duration), r.Time)
 	}
+	w.seg.facts.noteEpoch(w.rows.day, w.rows.epoch)
 	return w.seg.addRow(row)
 }
 

@@ -33,16 +33,20 @@ const blockSize = 16
 
 // Options of [Run].
 type Options struct {
-	Format     string         // one of [Formats], or FormatMapped with a Mapping
-	Mapping    *Mapping       // nil = Format is native or shipped
-	Lake       string         // folder of the lake; made when missing
-	Bucket     *objstore.S3   // lake on an object store, instead of Lake
-	Anonymizer Anonymizer     // required: no key, no run
-	Footer     schemas.Footer // epoch, tokenizer and tool version; block size "" means 16
-	Classes    *ClassRules    // nil = the default rules
-	Exclude    *ExcludeRules  // requests that are dropped before hashing, counted; nil = none
-	Models     []string       // model names that may be written as they are; others become m_ tokens
-	MaxBad     float64        // share of records that may be dead letters; 0 = 1 %
+	Format     string       // one of [Formats], or FormatMapped with a Mapping
+	Mapping    *Mapping     // nil = Format is native or shipped
+	Lake       string       // folder of the lake; made when missing
+	Bucket     *objstore.S3 // lake on an object store, instead of Lake
+	Anonymizer Anonymizer   // required: no key, no run
+	// ByDay gives what the rows of a UTC day of arrival are made with, so that a day keeps one epoch wherever its rows
+	// are logged; Anonymizer then names topics and dead letters. It gives the same for a day throughout a run, and may
+	// be called concurrently. nil = Anonymizer and the footer's epoch for all days.
+	ByDay   func(day string) (DayKeys, error)
+	Footer  schemas.Footer // epoch, tokenizer and tool version; block size "" means 16
+	Classes *ClassRules    // nil = the default rules
+	Exclude *ExcludeRules  // requests that are dropped before hashing, counted; nil = none
+	Models  []string       // model names that may be written as they are; others become m_ tokens
+	MaxBad  float64        // share of records that may be dead letters; 0 = 1 %
 
 	ValueCodec     string // of the records' values: a Codec… constant; "" = CodecAuto
 	MaxRecordBytes int64  // larger records are dead letters, also after decompression; 0 = 32 MiB, the most
@@ -58,6 +62,13 @@ type Options struct {
 	UntilEnd bool      // go on until the source has nothing more
 	Until    time.Time // end at the first record that the log took at this time or later; Kafka only
 	Follow   bool      // do not end; Kafka only
+
+	// Log reads into a log of its own, beside what was read of the source before: a second reading, for a backfill.
+	// Where that log is new it begins at the first record that the source took at From or later (Kafka), and it keeps
+	// the rows of OnlyDay alone; others are counted as skipped.
+	Log     string // "" = the source's own log
+	From    time.Time
+	OnlyDay string // 2006-01-02; "" = all days
 
 	Worker, Workers int // this run takes the partitions of worker Worker (from 0) of Workers; 0 of 0 = all
 

@@ -31,7 +31,7 @@ func (r *runner) plan(ctx context.Context, parts []Partition) error {
 
 // planTopic plans the partitions of one topic, which share their generation.
 func (r *runner) planTopic(ctx context.Context, parts []Partition) ([]*worker, error) {
-	token := r.opts.Anonymizer.Token("topic", []byte(parts[0].Topic))
+	token := r.opts.topicToken(parts[0].Topic)
 	if !topicPattern.MatchString(token) {
 		return nil, errors.New("naming a topic: the anonymizer's token is not one letter, _ and 13 lower-case base32 characters")
 	}
@@ -85,11 +85,19 @@ func (r *runner) planPartition(ctx context.Context, p Partition, id logID) (*wor
 		meter: &r.meter, pos: p.First, logFirst: -1,
 		unwrap: unwrapper{codec: r.opts.ValueCodec, limit: r.opts.MaxRecordBytes},
 	}
+	if _, err := w.forget(ctx); err != nil {
+		return nil, err
+	}
 	if p.Note != "" {
 		r.note(p, id.topic, p.Note)
 	}
 	if len(p.Identity) > 0 {
 		w.identity = r.opts.Anonymizer.Token("topic", p.Identity)
+	}
+	if tip.last == nil && !r.opts.From.IsZero() {
+		if w.pos, err = r.startAt(ctx, p); err != nil {
+			return nil, err
+		}
 	}
 	if last := tip.last; last != nil {
 		w.pos, w.logFirst, w.before = last.Next, tip.first, tip.before

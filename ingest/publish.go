@@ -37,6 +37,7 @@ type PublishOptions struct {
 	Parts      int          // segments that are read and sorted side by side; 0 = one for each processor
 	Memory     int          // bytes of rows and ids in memory at a time, beside 16 for each row; 0 = 512 MiB
 	KeepBuilds int          // earlier builds of the day that stay under _builds; 0 = 1, negative = none
+	ExpiresAt  *time.Time   // for the manifest; nil = none
 	Tool       string       // version for the footer
 	Logger     *slog.Logger // nil = discard
 
@@ -160,11 +161,11 @@ func Publish(ctx context.Context, o PublishOptions) (*PublishReport, error) {
 		return nil, publishing(ctx, o.Day, err)
 	}
 	m := &schemas.Manifest{
-		Kind: "lake_day", Tool: o.Tool, StartedAt: started.UTC(), EndedAt: time.Now().UTC(), Epoch: r.Epoch,
+		Kind: "lake_day", Tool: o.Tool, StartedAt: started.UTC(), EndedAt: time.Now().UTC(), Epoch: r.Epoch, ExpiresAt: o.ExpiresAt,
 		Settings: map[string]any{
 			"day": o.Day, "k": o.K, "min_requests": o.MinRequests, "complete": r.IsComplete, "open_until": r.OpenUntil,
 		},
-		Inputs: in.inputs, Files: []schemas.FileDigest{r.File}, Notes: r.notes(),
+		Inputs: in.inputs, Files: []schemas.FileDigest{r.File}, Notes: r.notes(), Report: r,
 	}
 	if err := at.replace(ctx, d, m); err != nil {
 		return nil, publishing(ctx, o.Day, err)

@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -25,6 +26,8 @@ type dayInput struct {
 	seen     int64                // how far all logs were read, unix µs; see seenUs
 	late     int64
 	refused  int64
+
+	forgotten forgotten
 }
 
 // Days lists the UTC days on which requests of the segments of a lake in a folder arrived, in order.
@@ -85,42 +88,69 @@ func eachSegment(ctx context.Context, lake objects, f func(*segmentFile) error) 
 	return nil
 }
 
-// selectDay finds the segments that the day is built from.
-func selectDay(ctx context.Context, at *site) (*dayInput, error) {
-	o := at.o
-	in := &dayInput{topics: map[string]uint32{}}
-	var logs logBounds
-	have := map[string]bool{}
-	err := eachSegment(ctx, at.s, func(s *segmentFile) error {
-		logs.add(s)
-		have[s.key] = true
-		if s.facts.Days[o.Day] > 0 {
-			in.segments = append(in.segments, s)
-		}
+// ErrNoRequests is wrapped by the error of a day on which nothing arrived.
+var ErrNoRequests = errors.New("no request of this lake arrived on that day")
+
+// segmentsOf are all segments of a lake, and how far its logs were read.
+type segmentsOf struct {
+	all  []*segmentFile
+	logs logBounds
+	have map[string]bool // keys
+}
+
+func gather(ctx context.Context, s objects) (*segmentsOf, error) {
+	g := &segmentsOf{have: map[string]bool{}}
+	err := eachSegment(ctx, s, func(f *segmentFile) error {
+		g.logs.add(f)
+		g.have[f.key] = true
+		g.all = append(g.all, f)
 		return nil
 	})
+	return g, err
+}
+
+// selectDay finds the segments that the day is built from.
+func selectDay(ctx context.Context, at *site) (*dayInput, error) {
+	g, err := gather(ctx, at.s)
 	if err != nil {
 		return nil, err
-	}
-	if len(in.segments) == 0 {
-		return nil, fmt.Errorf("publishing %s: no request of this lake arrived on that day", o.Day)
 	}
 	live, err := at.readManifest(ctx)
 	if err != nil {
 		return nil, err
 	}
+	in, err := g.day(at.o, live)
+	if err != nil {
+		return nil, err
+	}
+	in.forgotten, err = readForgotten(ctx, at.s)
+	return in, err
+}
+
+// day takes the segments of the day and of its epoch.
+func (g *segmentsOf) day(o *PublishOptions, live *schemas.Manifest) (*dayInput, error) {
+	in := &dayInput{topics: map[string]uint32{}}
+	for _, s := range g.all {
+		if s.facts.Days[o.Day] > 0 {
+			in.segments = append(in.segments, s)
+		}
+	}
+	if len(in.segments) == 0 {
+		return nil, fmt.Errorf("publishing %s: %w", o.Day, ErrNoRequests)
+	}
 	if live != nil && !o.Backfill {
-		if err := checkReprocessed(live, have); err != nil {
+		if err := errors.Join(checkReprocessed(live, g.have), checkDropped(o.Day, live, g.have)); err != nil {
 			return nil, err
 		}
 	}
 	if err := in.chooseEpoch(o, live); err != nil {
 		return nil, err
 	}
+	var err error
 	if in.footer, err = commonFooter(o.Day, in.segments); err != nil {
 		return nil, err
 	}
-	in.seen, in.inputs = logs.seenUs(), make([]schemas.FileDigest, len(in.segments))
+	in.seen, in.inputs = g.logs.seenUs(), make([]schemas.FileDigest, len(in.segments))
 	in.count(o, live)
 	return in, nil
 }
@@ -131,6 +161,21 @@ func checkReprocessed(live *schemas.Manifest, have map[string]bool) error {
 		if strings.HasPrefix(f.Name, reprocessedFolder+"/") && !have[f.Name] {
 			return fault.Mark(fmt.Errorf("publishing: %s is missing, the live build has its rows", f.Name), fault.Data,
 				"restore the file from a copy of the lake, or run `tailgate reprocess` again and publish with --backfill")
+		}
+	}
+	return nil
+}
+
+// ErrDropped is wrapped by the error of a day whose live build cannot be made again.
+var ErrDropped = errors.New("the segments of the live build were removed by retention")
+
+// checkDropped wants the segments of the live build: where retention took them away, what came late cannot be added
+// to rows that are only in the build.
+func checkDropped(day string, live *schemas.Manifest, have map[string]bool) error {
+	for _, f := range live.Inputs {
+		if strings.HasPrefix(f.Name, segmentsFolder+"/") && !have[f.Name] {
+			return fault.Mark(fmt.Errorf("publishing %s: %w: rows that came later are left out", day, ErrDropped), fault.Data,
+				"ingest the whole day again under a new epoch and publish with --backfill")
 		}
 	}
 	return nil
@@ -161,7 +206,7 @@ func (in *dayInput) count(o *PublishOptions, live *schemas.Manifest) {
 func (in *dayInput) chooseEpoch(o *PublishOptions, live *schemas.Manifest) error {
 	rows := map[string]int64{}
 	for _, s := range in.segments {
-		rows[s.footer[schemas.KeyEpoch]] += s.facts.Days[o.Day]
+		rows[s.epochOf(o.Day)] += s.facts.Days[o.Day]
 	}
 	epochs := slices.Sorted(maps.Keys(rows)) // an epoch's id begins with its time
 	newest := epochs[len(epochs)-1]
@@ -183,7 +228,7 @@ func (in *dayInput) chooseEpoch(o *PublishOptions, live *schemas.Manifest) error
 	}
 	kept := in.segments[:0]
 	for _, s := range in.segments {
-		if s.footer[schemas.KeyEpoch] == epoch {
+		if s.epochOf(o.Day) == epoch {
 			kept = append(kept, s)
 		} else {
 			in.refused += s.facts.Days[o.Day]
@@ -209,6 +254,9 @@ func commonFooter(day string, segments []*segmentFile) (schemas.Footer, error) {
 	for _, s := range segments[1:] {
 		for _, key := range []string{schemas.KeyEpoch, schemas.KeyTokenizer, schemas.KeyTemplate, schemas.KeyBlockSize} {
 			a, b := first[key], s.footer[key]
+			if key == schemas.KeyEpoch {
+				a, b = segments[0].epochOf(day), s.epochOf(day)
+			}
 			if key == schemas.KeyTemplate && (a == "" || b == "") { // older segments do not tell
 				continue
 			}
@@ -223,7 +271,7 @@ func commonFooter(day string, segments []*segmentFile) (schemas.Footer, error) {
 		}
 	}
 	return schemas.Footer{
-		Schema: schemas.TableRequests, Epoch: first[schemas.KeyEpoch], Tokenizer: first[schemas.KeyTokenizer],
+		Schema: schemas.TableRequests, Epoch: segments[0].epochOf(day), Tokenizer: first[schemas.KeyTokenizer],
 		Template: first[schemas.KeyTemplate], Models: models, BlockSize: first[schemas.KeyBlockSize],
 	}, nil
 }
@@ -253,6 +301,9 @@ type logBounds struct {
 func (l *logBounds) add(s *segmentFile) {
 	if l.logged == nil {
 		l.logged = map[logID]int64{}
+	}
+	if s.facts.Only != "" {
+		return // a second reading of one day
 	}
 	if s.facts.LoggedUs > 0 {
 		id := logID{topic: s.id.topic, partition: s.id.partition} // the newest generation goes on where one ended

@@ -15,7 +15,7 @@ type PublishReport struct {
 	Segments   int    `json:"segments"`
 	Read       int64  `json:"read"`       // rows of the day in the segments
 	Rows       int64  `json:"rows"`       // rows of the build
-	Duplicates int64  `json:"duplicates"` // Read − Rows
+	Duplicates int64  `json:"duplicates"` // Read − Rows − Forgotten
 	Conflicts  int64  `json:"conflicts"`  // duplicates with different token counts or outcomes
 
 	// IsComplete: every log was read beyond the day's end by the longest duration. Otherwise requests of the
@@ -28,6 +28,8 @@ type PublishReport struct {
 	// left out.
 	Late    int64 `json:"late"`
 	Refused int64 `json:"refused"`
+	// Forgotten rows of the segments are left out: a tombstone names their tenant or session.
+	Forgotten int64 `json:"forgotten,omitempty"`
 
 	// ModelsMixed: tokenizers or templates by model (--models) changed on the day. A model that changed shares no
 	// blocks across the change.
@@ -78,6 +80,7 @@ func (r *PublishReport) notes() []string {
 	add(r.InFlight > 0, "%d requests were in flight at the day's end", r.InFlight)
 	add(r.Late > 0, "%d rows came after the last build", r.Late)
 	add(r.Refused > 0, "%d rows of another epoch are left out: ingest the whole day under one epoch and publish with --backfill", r.Refused)
+	add(r.Forgotten > 0, "%d rows of tenants or sessions that were forgotten are left out", r.Forgotten)
 	add(r.ModelsMixed, "the choices of tokenizer and template by model changed on the day: a model that changed shares no blocks across the change")
 	add(r.Suspicious.IDs > 0, "%d request ids have more than %d different starts or sessions (%d rows): they may be no ids",
 		r.Suspicious.IDs, suspiciousRows, r.Suspicious.Rows)

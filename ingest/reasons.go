@@ -9,8 +9,11 @@ const (
 	SkipNotGeneration = "not_generation" // a span of a tool, an agent, an embedding, a retrieval or of no model at all
 	SkipEngineSpan    = "engine_span"    // the engine's own span of a request that the gateway also logs
 	SkipExcluded      = "excluded"       // of a tenant or session that opted out
+	SkipForgotten     = "forgotten"      // of a tenant or session that was to be forgotten
+	SkipExpired       = "expired"        // of a day that is older than what is kept
 	SkipJoined        = "joined"         // a piece of a request whose row is that of another record
 	SkipNested        = "nested"         // a generation span inside another one
+	SkipOtherDay      = "other_day"      // not of Options.OnlyDay
 )
 
 // Reasons of dead letters; DeadReasons lists them.

@@ -49,6 +49,10 @@ type segmentFacts struct {
 	EndedUs  int64 `json:"ended_us,omitempty"`
 	// Before is what lay before the segment; nil in segments of earlier versions.
 	Before *logBefore `json:"before,omitempty"`
+	// Epochs are those of the rows by day of arrival, where they are not all the footer's.
+	Epochs map[string]string `json:"epochs,omitempty"`
+	// Only is the one day whose rows the log has: a second reading, which says nothing of how far the source was read.
+	Only string `json:"only_day,omitempty"`
 	// Resolved are the dead letters of the segment First … Next that a reprocessed file has read.
 	Resolved []letterPlace `json:"resolved,omitempty"`
 }
@@ -91,7 +95,12 @@ func readLog(ctx context.Context, s objects, id logID) ([]segmentFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	segments, err := readSegments(ctx, s, dir)
+	amended, err := readAmendment(ctx, s, dir)
+	if err != nil {
+		return nil, err
+	}
+	noted = noted.amended(&amended)
+	segments, err := readSegments(ctx, s, dir, &amended)
 	if err != nil {
 		return nil, err
 	}
@@ -117,8 +126,8 @@ func readLog(ctx context.Context, s objects, id logID) ([]segmentFile, error) {
 const footersAtOnce = 8
 
 // readSegments reads the footers of the segments in a folder, in the order of their offsets.
-func readSegments(ctx context.Context, s objects, dir string) ([]segmentFile, error) {
-	found, err := listSegments(ctx, s, dir)
+func readSegments(ctx context.Context, s objects, dir string, a *amendment) ([]segmentFile, error) {
+	found, err := listSegments(ctx, s, dir, a)
 	if err != nil {
 		return nil, err
 	}

@@ -169,8 +169,11 @@ func (p *reprocessor) worker(ctx context.Context, id logID, s *segmentFile) (*wo
 	if err != nil || !ok || part.Transient || id.generation != newest {
 		return nil, err
 	}
-	w := &worker{src: p.src, opts: p.opts, part: part, id: id, rows: newRowMaker(p.opts), decode: p.opts.decoder(), meter: &meter{},
+	w := &worker{src: p.src, store: p.store, opts: p.opts, part: part, id: id, rows: newRowMaker(p.opts), decode: p.opts.decoder(), meter: &meter{},
 		unwrap: unwrapper{codec: p.opts.ValueCodec, limit: p.opts.MaxRecordBytes}}
+	if _, err := w.forget(ctx); err != nil {
+		return nil, err
+	}
 	if len(part.Identity) > 0 && s.facts.Identity != "" && p.opts.Anonymizer.Token("topic", part.Identity) != s.facts.Identity {
 		return nil, nil
 	}

@@ -61,6 +61,7 @@ func (o *resolution) take(w *worker, r *Record, open map[int32]bool, want []Dead
 		switch {
 		case row != nil:
 			rows = append(rows, *row)
+			o.facts.noteEpoch(w.rows.day, w.rows.epoch)
 		case skip != "":
 			skips[index] = skip
 		case !open[index]:
@@ -83,6 +84,9 @@ func again(w *worker, r *Record, index int32, it *item) (*schemas.Request, strin
 	if w.opts.Exclude.has(it.rec) {
 		return nil, SkipExcluded
 	}
+	if w.forgotten.hasRecord(w.opts.Anonymizer, it.rec) {
+		return nil, SkipForgotten
+	}
 	if !plausibleTime(it.rec.arrived, r.Time) {
 		return nil, ""
 	}
@@ -90,7 +94,7 @@ func again(w *worker, r *Record, index int32, it *item) (*schemas.Request, strin
 		topic: w.id.topic, generation: w.id.generation, partition: w.id.partition, offset: r.Offset, index: index,
 	})
 	if err != nil {
-		return nil, ""
+		return nil, "" // also without the keys of its day: a later run may have them
 	}
 	return &row, ""
 }

@@ -37,18 +37,25 @@ type rowMaker struct {
 	classes *ClassRules
 	scratch []int64 // ids of one prompt
 	log     *slog.Logger
+
+	byDay      func(day string) (DayKeys, error) // nil = anon for all days
+	day, epoch string                            // that anon is of, where there is byDay
 }
 
 func newRowMaker(o *Options) *rowMaker {
-	m := &rowMaker{anon: o.Anonymizer, gateway: o.gateway(), classes: o.Classes, log: o.Logger, models: map[string]bool{}}
+	m := &rowMaker{anon: o.Anonymizer, gateway: o.gateway(), classes: o.Classes, log: o.Logger, models: map[string]bool{}, byDay: o.ByDay}
 	for _, name := range o.Models {
 		m.models[name] = true
 	}
 	return m
 }
 
-// row makes the row of rec. Only the hashing of the prompt can fail: errHash, or errFault for a panic.
+// row makes the row of rec. Only the hashing of the prompt can fail: errHash, or errFault for a panic; and the keys of
+// its day may be missing: errDayKeys.
 func (m *rowMaker) row(rec *record, at place) (row schemas.Request, err error) {
+	if err := m.useDay(dayOf(rec.arrived)); err != nil {
+		return schemas.Request{}, err
+	}
 	defer guard(m.log, &err)
 	return m.build(rec, at)
 }

@@ -58,6 +58,7 @@ type runner struct {
 	workers []*worker
 	meter   meter
 	notes   []string
+	starts  map[int32]int64 // where new logs begin, by partition; nil = not asked yet
 }
 
 // consume runs the workers: as many at a time as there are processors, or all where a log is followed. An error in one partition does not

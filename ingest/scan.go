@@ -43,7 +43,7 @@ func (b *build) scan(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	b.in.ids = ids.Load()
+	b.in.ids, b.report.Forgotten = ids.Load(), b.forgotten.Load()
 	for _, sorter := range b.sorters {
 		b.report.Spilled += sorter.Spilled()
 	}
@@ -74,6 +74,7 @@ func (b *build) scanSegment(ctx context.Context, i int, sorter *spill.Sorter) (i
 	}
 	from, to := midnight.UnixMicro(), midnight.Add(24*time.Hour).UnixMicro()
 	c := newSegmentCells(cells, b.words)
+	gone := b.in.forgotten.words(b.words)
 	row := slot{topic: b.in.topics[s.id.topic], generation: uint32(s.id.generation)}
 	var buf []byte
 	rows := int64(0)
@@ -89,12 +90,16 @@ func (b *build) scanSegment(ctx context.Context, i int, sorter *spill.Sorter) (i
 			if err := checkBlocks(&row, list, s.path); err != nil {
 				return ids, err
 			}
+			rows++
+			if gone[row.words[wordTenant]] || len(gone) > 0 && row.hasText(textSession) && b.in.forgotten.rows[string(row.texts[textSession])] {
+				b.forgotten.Add(1)
+				continue
+			}
 			buf = row.pack(buf[:0], list)
 			if err := sorter.Add(buf); err != nil {
 				return ids, err
 			}
 			ids += int64(len(list))
-			rows++
 		}
 	}
 	if err := cells.Err(); err != nil {

@@ -54,13 +54,19 @@ func lookAtTip(ctx context.Context, s objects, id logID, deep bool) (logTip, err
 	if err != nil {
 		return tip, err
 	}
-	found, err := listSegments(ctx, s, dir)
+	amended, err := readAmendment(ctx, s, dir)
+	if err != nil {
+		return tip, err
+	}
+	noted = noted.amended(&amended)
+	found, err := listSegments(ctx, s, dir, &amended)
 	if err != nil {
 		return tip, err
 	}
 	if len(found) == 0 {
 		return tip, noted.check(id, nil)
 	}
+	tip.before = amended.before()
 	for _, o := range found {
 		tip.before.add(o.Size)
 	}
@@ -70,7 +76,7 @@ func lookAtTip(ctx context.Context, s objects, id logID, deep bool) (logTip, err
 		return tip, err
 	}
 	tip.first, tip.last = firstOffset(found[0].Key), &last.facts
-	want := logBefore{Segments: int64(len(found)) - 1, Bytes: tip.before.Bytes - newest.Size}
+	want := logBefore{Segments: tip.before.Segments - 1, Bytes: tip.before.Bytes - newest.Size}
 	if deep || last.facts.Before == nil || *last.facts.Before != want {
 		if _, err := readLog(ctx, s, id); err != nil {
 			return tip, err
@@ -98,8 +104,8 @@ func (h *head) check(id logID, tip *logTip) error {
 	return nil
 }
 
-// listSegments lists the segments in a log's folder, in the order of their offsets.
-func listSegments(ctx context.Context, s objects, dir string) ([]objstore.Object, error) {
+// listSegments lists the segments in a log's folder, in the order of their offsets, with the sizes that count.
+func listSegments(ctx context.Context, s objects, dir string, a *amendment) ([]objstore.Object, error) {
 	list, err := s.List(ctx, dir)
 	if err != nil {
 		return nil, err
@@ -110,5 +116,5 @@ func listSegments(ctx context.Context, s objects, dir string) ([]objstore.Object
 			found = append(found, o)
 		}
 	}
-	return found, nil
+	return a.counted(found), nil
 }

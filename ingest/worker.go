@@ -31,6 +31,9 @@ type worker struct {
 	printed  printed
 	warned   bool // a commit failed
 
+	forgotten forgotten
+	again     bool // the open segment was dropped: read it again
+
 	ahead *ahead // fetch under way beside the work; nil = none
 	turns *turns
 	turn  turn
@@ -54,6 +57,7 @@ func (w *worker) run(ctx context.Context) error {
 			return errRevoked
 		}
 		conflicts := w.report.Conflicts
+		w.again = false
 		if flushErr := w.flush(ctx); err == nil {
 			err = flushErr
 		}
@@ -62,7 +66,7 @@ func (w *worker) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if w.report.Conflicts != conflicts {
+		if w.report.Conflicts != conflicts || w.again {
 			continue
 		}
 		more, err := w.more(ctx)

@@ -19,12 +19,22 @@ func (w *worker) flush(ctx context.Context) error {
 		w.drop()
 		return err
 	}
-	seg.facts.Before = &logBefore{}
-	*seg.facts.Before = w.before
-	seg.facts.LogStart, seg.facts.Format, seg.facts.Identity = w.part.First, w.opts.gateway(), w.identity
 	// An interrupted run still publishes what it read.
 	durable, cancel := context.WithTimeout(context.WithoutCancel(ctx), publishPatience)
 	defer cancel()
+	switch more, err := w.forget(durable); {
+	case err != nil:
+		w.drop()
+		return err
+	case more && !w.part.Transient: // it may hold rows of somebody who was forgotten since it was begun
+		w.drop()
+		w.again = true
+		return nil
+	}
+	seg.facts.Before = &logBefore{}
+	*seg.facts.Before = w.before
+	seg.facts.Only = w.opts.OnlyDay
+	seg.facts.LogStart, seg.facts.Format, seg.facts.Identity = w.part.First, w.opts.gateway(), w.identity
 	err := w.publish(durable, seg)
 	w.drop()
 	switch {

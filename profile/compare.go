@@ -190,7 +190,7 @@ func compareHits(a, b *trace.Trace) []HitPair {
 	if a.Meta.BlockSize != b.Meta.BlockSize || a.Meta.BlockSize == 0 {
 		return nil
 	}
-	at := capacities()
+	at := Capacities()
 	x, y := PrefixHits(rowsOf(a), a.Meta.BlockSize, at), PrefixHits(rowsOf(b), b.Meta.BlockSize, at)
 	if x.Blocks == 0 || y.Blocks == 0 {
 		return nil

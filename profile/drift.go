@@ -6,6 +6,8 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strconv"
+	"strings"
 	"text/tabwriter"
 
 	"tailgate/schemas"
@@ -27,6 +29,27 @@ func DefaultLimits() Limits {
 		"input_length_ks": 0.1, "output_length_ks": 0.1, "input_length_psi": 0.2, "output_length_psi": 0.2,
 		"hit_curve": 0.05, "failed_share": 0.02,
 	}
+}
+
+// Set changes the limit of a metric to 0.25, 25% or off, which leaves the metric out.
+func (l Limits) Set(metric, value string) error {
+	if _, ok := DefaultLimits()[metric]; !ok {
+		return fmt.Errorf("%q is no metric", metric)
+	}
+	if value == "off" {
+		delete(l, metric)
+		return nil
+	}
+	number, percent := strings.CutSuffix(value, "%")
+	v, err := strconv.ParseFloat(number, 64)
+	if percent {
+		v /= 100
+	}
+	if err != nil || !(v >= 0) {
+		return fmt.Errorf("%q is not a limit such as 0.25 or 25%%", value)
+	}
+	l[metric] = v
+	return nil
 }
 
 // Drift holds the totals of p against those of an earlier profile ref: one row per metric of limits, in the order of

@@ -15,8 +15,8 @@ const (
 	PolicyInfinite = "infinite"
 )
 
-// capacities of the hit curve in blocks: the powers of two from 2^10 to 2^22 and round numbers.
-func capacities() []int64 {
+// Capacities are those of the hit curve in blocks: the powers of two from 2^10 to 2^22 and round numbers.
+func Capacities() []int64 {
 	out := []int64{1_000, 3_000, 10_000, 30_000, 50_000, 100_000}
 	for p := 10; p <= 22; p++ {
 		out = append(out, 1<<p)
@@ -28,7 +28,7 @@ func capacities() []int64 {
 // hitCurve gives one row for the infinite cache and one per capacity; none when no request of g tells its
 // blocks.
 func (in *input) hitCurve(g group, key schemas.ProfileKey, different int, scratch *scratch) []schemas.ProfileHitCurve {
-	at := capacities()
+	at := Capacities()
 	c := in.replayHits(g, at, different, scratch)
 	h := c.hits()
 	if h.Blocks == 0 {

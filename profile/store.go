@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"tailgate/internal/fault"
@@ -54,11 +55,20 @@ func writeTable[T any](w *tableWriter, name string, rows []T) {
 
 // Read reads the tables that Write wrote into dir. A file that is another table, was written by a newer version, or
 // is missing although every version writes it, is an error.
-func Read(dir string) (*Profile, error) {
+func Read(dir string) (*Profile, error) { return read(dir, func(string) bool { return true }) }
+
+// ReadTables reads the meta table and the named ones, as Read does, and leaves the others empty.
+func ReadTables(dir string, names ...string) (*Profile, error) {
+	return read(dir, func(name string) bool { return name == schemas.TableProfileMeta || slices.Contains(names, name) })
+}
+
+func read(dir string, wanted func(name string) bool) (*Profile, error) {
 	var p Profile
 	r := tableReader{dir: dir}
 	for _, t := range p.tables() {
-		t.read(&r)
+		if wanted(t.called()) {
+			t.read(&r)
+		}
 	}
 	if r.err != nil {
 		return nil, fmt.Errorf("reading the profile: %w", r.err)

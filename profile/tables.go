@@ -13,6 +13,7 @@ type keyed interface{ Key() schemas.ProfileKey }
 
 // table is one table of a profile, whatever its row type.
 type table interface {
+	called() string
 	write(w *tableWriter)
 	read(r *tableReader)
 	appendJSON(out []byte) ([]byte, error)
@@ -56,6 +57,8 @@ func (p *Profile) tables() []table {
 		ref[schemas.ProfileBurst]{name: schemas.TableProfileBurst, rows: &p.Bursts, late: true, once: true},
 	}
 }
+
+func (t ref[T]) called() string { return t.name }
 
 func (t ref[T]) write(w *tableWriter) { writeTable(w, t.name, *t.rows) }
 

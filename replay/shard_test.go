@@ -2,9 +2,12 @@ package replay_test
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"tailgate/internal/rng"
 	"tailgate/replay"
@@ -70,9 +73,9 @@ func TestShardsAreAPartition(t *testing.T) {
 			t.Fatalf("%d shards send %d of %d rows", n, len(union), len(whole))
 		}
 		for i := range whole {
-			a, b := whole[i], union[i]
-			if a.Row != b.Row || a.ScheduledUs != b.ScheduledUs || a.Phase != b.Phase || *a.OutputLength != *b.OutputLength {
-				t.Fatalf("row %d: %+v, in shards %+v", i, a, b)
+			union[i].Target = whole[i].Target // the engine deals them out by its own count
+			if !reflect.DeepEqual(whole[i], union[i]) { // cmp.Diff takes half a minute for all
+				t.Fatalf("row %d, in shards:\n%s", i, cmp.Diff(whole[i], union[i]))
 			}
 		}
 		for i := range p.Rows {

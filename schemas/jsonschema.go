@@ -14,3 +14,9 @@ var capacitySchema string
 
 // CapacitySchema is the JSON Schema of the plan files of `tailgate capacity`.
 func CapacitySchema() string { return capacitySchema }
+
+//go:embed refresh.schema.json
+var refreshSchema string
+
+// RefreshSchema is the JSON Schema of the files of `tailgate refresh`.
+func RefreshSchema() string { return refreshSchema }

@@ -33,6 +33,8 @@ type Manifest struct {
 	// Invariants are values measured before and after a rescale.
 	Invariants []Invariant `json:"invariants,omitempty"`
 	Notes      []string    `json:"notes,omitempty"`
+	// Report is what the stage found, as it reports it itself; null where it tells nothing.
+	Report any `json:"report,omitempty"`
 }
 
 // RunFacts are the facts of a run that its validity is judged on.
@@ -77,8 +79,13 @@ type BurstSpan struct {
 type ClockOffset struct {
 	OffsetUs int64  `json:"offset_us"`
 	ErrorUs  int64  `json:"error_us"`
-	Source   string `json:"source"` // kernel (its own estimate by NTP) | target (the Date of its answers)
+	Source   string `json:"source"` // kernel (its own estimate by NTP) | target (the Date of its answers) | barrier (shard 0's clock)
+	// Corrected is true where the start was moved by the offset, so that the error alone is how far apart shards began.
+	Corrected bool `json:"corrected,omitempty"`
 }
+
+// ClockBarrier is the source of an offset that the shards of a run measured among themselves.
+const ClockBarrier = "barrier"
 
 // Invariant is one measured law of a rescale.
 type Invariant struct {

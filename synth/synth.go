@@ -196,13 +196,16 @@ func rescale(ctx context.Context, t *trace.Trace, o Options) (*Result, error) {
 	return res, nil
 }
 
+// ErrBroken is wrapped where a rescale has broken an invariant.
+var ErrBroken = errors.New("broke")
+
 // verdict is the error for broken invariants.
 func (o Options) verdict(name string, res *Result) error {
 	broken := brokenOf(res.Invariants)
 	if len(broken) == 0 || o.AllowDistorted {
 		return nil
 	}
-	err := fmt.Errorf("rescaling %s by %v broke %s", name, res.Scale, strings.Join(broken, "; "))
+	err := fmt.Errorf("rescaling %s by %v %w %s", name, res.Scale, ErrBroken, strings.Join(broken, "; "))
 	return fault.Mark(err, fault.Failure, "another seed may draw a better sample; --allow-distorted goes on all the same")
 }
 

@@ -63,6 +63,9 @@ func Export(ctx context.Context, lake string, o ExportOptions) (*Trace, error) {
 	return s.Load(ctx)
 }
 
+// ErrEmptyView is wrapped where a view of a day has no row.
+var ErrEmptyView = errors.New("holds no request")
+
 // ExportStream is Export for a day that need not fit in memory: the rows are on disk, as those of Scan. While it
 // makes them it keeps 9 to 13 bytes for each distinct block, 60 for each session and 16 for each of its rows.
 func ExportStream(ctx context.Context, lake string, o ExportOptions) (*Stream, error) {
@@ -105,7 +108,7 @@ func exportAll(ctx context.Context, lake string, o ExportOptions, classes [][]st
 		return nil, err
 	}
 	if e.inView == 0 {
-		return nil, fault.Mark(fmt.Errorf("exporting %s: its %s view holds no request", o.Day, o.View), fault.Data, strings.Join(e.notes(0), "; "))
+		return nil, fault.Mark(fmt.Errorf("exporting %s: its %s view %w", o.Day, o.View, ErrEmptyView), fault.Data, strings.Join(e.notes(0), "; "))
 	}
 	m.Tokenizer, m.Epoch = footer[schemas.KeyTokenizer], footer[schemas.KeyEpoch]
 	list, err := e.finish(ctx, m, absent)

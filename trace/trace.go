@@ -152,12 +152,15 @@ func (t *Trace) SelectClasses(names []string) (*Trace, error) {
 	return out, nil
 }
 
+// ErrNoClass is wrapped where a class is named that no row has.
+var ErrNoClass = errors.New("no row has class")
+
 // knownClasses refuses names that are not in have.
 func knownClasses(names []string, have map[string]bool) error {
 	var errs []error
 	for _, n := range names {
 		if !have[n] {
-			errs = append(errs, fmt.Errorf("no row has class %q", n))
+			errs = append(errs, fmt.Errorf("%w %q", ErrNoClass, n))
 		}
 	}
 	if len(names) == 0 {

@@ -44,10 +44,13 @@ func TestScripts(t *testing.T) {
 			"soon":      soon,
 			"shards":    shards,
 
-			"startkafka": startkafka,
-			"produce":    produce,
-			"starts3":    starts3,
-			"s3put":      s3put,
+			"freeport": freeport,
+
+			"startkafka":   startkafka,
+			"produce":      produce,
+			"starts3":      starts3,
+			"s3put":        s3put,
+			"startgateway": startgateway,
 		},
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("SHARED", sharedDir())

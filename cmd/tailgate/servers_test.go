@@ -2,9 +2,13 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/johannesboyne/gofakes3"
@@ -81,4 +85,39 @@ func s3put(ts *testscript.TestScript, neg bool, args []string) {
 	if resp.StatusCode != http.StatusOK {
 		ts.Fatalf("putting %s: %s", args[0], resp.Status)
 	}
+}
+
+// startgateway NAME DIR: starts what takes the pushes of metrics until the script ends; $NAME is its URL, and what is put
+// there is a file below DIR.
+func startgateway(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: startgateway NAME DIR")
+	}
+	dir := ts.MkAbs(args[1])
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		path := filepath.Join(dir, filepath.FromSlash(r.URL.Path))
+		if err == nil {
+			err = os.MkdirAll(filepath.Dir(path), 0o755)
+		}
+		if err == nil {
+			err = os.WriteFile(path, body, 0o644)
+		}
+		if err != nil || r.Method != http.MethodPut {
+			http.Error(w, fmt.Sprint(err), http.StatusBadRequest)
+		}
+	}))
+	ts.Defer(server.Close)
+	ts.Setenv(args[0], server.URL)
+}
+
+// freeport NAME: sets $NAME to an address of this machine that nobody listens at.
+func freeport(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: freeport NAME")
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	ts.Check(err)
+	defer l.Close()
+	ts.Setenv(args[0], l.Addr().String())
 }

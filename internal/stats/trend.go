@@ -17,10 +17,7 @@ func TheilSen(y []float64) float64 {
 			slopes = append(slopes, (y[j]-y[i])/float64(j-i))
 		}
 	}
-	hi := len(slopes) / 2
-	lo := (len(slopes) - 1) / 2
-	Select(slopes, lo, hi)
-	return (slopes[lo] + slopes[hi]) / 2
+	return median(slopes)
 }
 
 // KS returns the two-sample Kolmogorov–Smirnov statistic: the largest distance between the two empirical

@@ -23,10 +23,14 @@ type anonymizerFlags struct {
 	memo                          sizeFlag
 }
 
-func (f *anonymizerFlags) register(fl *pflag.FlagSet) {
-	f.memo = anonymize.DefaultMemo
+// registerKeys adds the flags that say which keys are used.
+func (f *anonymizerFlags) registerKeys(fl *pflag.FlagSet) {
 	fl.StringVar(&f.keys, "keys", "", keysUsage)
 	fl.StringVar(&f.epoch, "epoch", "auto", "epoch of the block key; auto takes the newest")
+}
+
+func (f *anonymizerFlags) register(fl *pflag.FlagSet) {
+	f.memo = anonymize.DefaultMemo
 	fl.StringVar(&f.tokenizer, "tokenizer", anonymize.TokenizerO200k, "o200k, cl100k, the path of the served model's tokenizer.json, or chars4 and bytes, which need no vocabulary")
 	fl.StringVar(&f.template, "template", anonymize.TemplatePlain, "how the served model writes a chat as text: plain, chatml, llama3, or jinja:FILE with its chat template")
 	fl.StringVar(&f.specials, "template-specials", "", "what a control token's text in a prompt is: own (text) or all (the token) (default: as the template's engines do)")

@@ -17,7 +17,10 @@ import (
 	"tailgate/analyze"
 	"tailgate/capacity"
 	"tailgate/internal/fault"
+	"tailgate/profile"
+	"tailgate/replay"
 	"tailgate/schemas"
+	"tailgate/sim"
 	"tailgate/trace"
 )
 
@@ -80,6 +83,9 @@ func (a *app) capacity(ctx context.Context, path string, f *capacityFlags) error
 		return a.capacityError(err, t.options.Dir)
 	}
 	e.TraceSHA256 = t.trace.SHA256
+	if e.Profile, e.ProfileID, err = t.runner.profileUsed(); err != nil {
+		return err
+	}
 	if err := e.Write(t.options.Dir); err != nil {
 		return err
 	}
@@ -132,8 +138,9 @@ func (a *app) openCapacity(ctx context.Context, path string, f *capacityFlags) (
 		minus1, minusErr = a.loadGate(r.path(plan.NMinus1.Gate))
 	}
 	backtest, backErr := readBacktest(r.path(plan.Calibration))
-	traffic, meta, traceErr := a.traffic(ctx, r.path(plan.Trace))
-	if err := errors.Join(gateErr, minusErr, traceErr, backErr); err != nil {
+	traffic, meta, traceErr := a.traffic(ctx, r.path(plan.Trace), &r.hits)
+	replicas, clusterErr := a.replicas(r.path(plan.Targets), plan)
+	if err := errors.Join(gateErr, minusErr, traceErr, backErr, clusterErr); err != nil {
 		return nil, err
 	}
 	r.traffic = traffic
@@ -141,7 +148,8 @@ func (a *app) openCapacity(ctx context.Context, path string, f *capacityFlags) (
 		return nil, err
 	}
 	t := &capacityTest{plan: plan, runner: r, trace: meta, options: capacity.Options{Plan: plan, Gate: gate, Minus1: minus1, Backtest: backtest, Traffic: traffic, Runner: r,
-		Dir: f.out, Digest: planDigest(plan, gate, minus1, meta.SHA256), Note: func(s string) { a.note("%s", s) }}}
+		Dir: f.out, Digest: planDigest(plan, gate, minus1, meta.SHA256), Note: func(s string) { a.note("%s", s) },
+		Facts: capacity.Facts{Replicas: replicas, Hits: r.hits}}}
 	return t, nil
 }
 
@@ -161,8 +169,8 @@ func readBacktest(path string) (*analyze.Backtested, error) {
 	return b, nil
 }
 
-// traffic reads the plan's trace once, for its rates.
-func (a *app) traffic(ctx context.Context, path string) (*capacity.Traffic, trace.Meta, error) {
+// traffic reads the plan's trace once, for its rates, and for its hit curve where one is asked for.
+func (a *app) traffic(ctx context.Context, path string, hits *capacity.Hits) (*capacity.Traffic, trace.Meta, error) {
 	t, err := a.loadChecked(ctx, path, &traceFlags{seed: 1})
 	if err != nil {
 		return nil, trace.Meta{}, err
@@ -174,7 +182,43 @@ func (a *app) traffic(ctx context.Context, path string) (*capacity.Traffic, trac
 			}
 		}
 	}
+	if hits != nil && t.Meta.BlockSize > 0 {
+		at := profile.Capacities()
+		c := profile.PrefixHits(rows, t.Meta.BlockSize, at)
+		hits.BlockSize, hits.Uses = t.Meta.BlockSize, c.Blocks
+		for i, r := range c.LRU {
+			hits.LRU = append(hits.LRU, capacity.HitPoint{CapacityBlocks: at[i], BlockHit: r.Block})
+		}
+	}
 	return capacity.NewTraffic(rows), t.Meta, nil
+}
+
+// replicas is how many replicas the plan's cluster has: by its label, its targets file, or the simulator's settings; 0 = not
+// known, since behind one URL there may be several.
+func (a *app) replicas(targets string, plan *capacity.Plan) (int, error) {
+	if text := plan.Labels["replicas"]; text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 {
+			return 0, usage(fmt.Errorf("label replicas: %q is no number of replicas", text), "")
+		}
+		return n, nil
+	}
+	if strings.HasPrefix(plan.Target, "sim:") {
+		config, err := sim.ParseSpec(plan.Target)
+		return max(1, config.Replicas), err
+	}
+	if targets == "" {
+		return 0, nil
+	}
+	data, err := os.ReadFile(targets)
+	if err != nil {
+		return 0, fmt.Errorf("reading targets file: %w", err)
+	}
+	t, err := replay.ParseTargets(targets, data, a.getenv)
+	if err != nil || len(t.URLs) < 2 {
+		return 0, err
+	}
+	return len(t.URLs), nil
 }
 
 func setCells(plan *capacity.Plan, cells string, traffic *capacity.Traffic) error {

@@ -16,6 +16,8 @@ import (
 	"tailgate/capacity"
 	"tailgate/internal/fault"
 	"tailgate/internal/rng"
+	"tailgate/profile"
+	"tailgate/schemas"
 )
 
 // capacityRunner makes the runs of a capacity test by the command lines that a person would type, and notes each of
@@ -27,6 +29,7 @@ type capacityRunner struct {
 	dir     string // of the test
 	traffic *capacity.Traffic
 	profile string // made when first needed
+	hits    capacity.Hits
 }
 
 // Run makes one run.
@@ -217,6 +220,22 @@ func (r *capacityRunner) profileDir(ctx context.Context) (string, error) {
 	return r.profile, nil
 }
 
+// profileUsed is the profile of the test with its id: the plan's, or the one that was made of the trace; "" = none was needed.
+func (r *capacityRunner) profileUsed() (path, id string, err error) {
+	path, at := r.plan.Profile, r.path(r.plan.Profile)
+	if path == "" {
+		path, at = "profile", filepath.Join(r.dir, "profile")
+		if _, err := os.Stat(filepath.Join(at, schemas.ManifestName)); err != nil {
+			return "", "", nil
+		}
+	}
+	p, err := profile.ReadTables(at)
+	if err != nil {
+		return "", "", err
+	}
+	return path, p.Meta[0].ProfileID, nil
+}
+
 // command runs one command line in this process; its output goes to the log of the test.
 func (r *capacityRunner) command(ctx context.Context, args []string, good ...int) error {
 	var errs bytes.Buffer
@@ -229,7 +248,7 @@ func (r *capacityRunner) command(ctx context.Context, args []string, good ...int
 		return fmt.Errorf("writing the log of commands: %w", err)
 	}
 	a := *r.app
-	a.code, a.quiet, a.stderr = 0, true, &errs
+	a.code, a.quiet, a.stderr, a.log = 0, true, &errs, nil
 	a.stdout = &bytes.Buffer{}
 	code := a.run(ctx, args)
 	if slices.Contains(good, code) {

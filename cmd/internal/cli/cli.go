@@ -28,7 +28,8 @@ type app struct {
 	getenv func(string) (string, bool)
 	abort  <-chan struct{} // closed at the second ^C
 	quiet  bool
-	code   int // exit code of a command that ran to its end
+	log    *slog.Logger // with --log-format json; nil = lines for people
+	code   int          // exit code of a command that ran to its end
 }
 
 // Main runs one command line and returns its exit code.
@@ -36,6 +37,9 @@ func Main(args []string) int {
 	ctx, abort, stop := interrupts()
 	defer stop()
 	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, getenv: os.LookupEnv, abort: abort}
+	if wantsJSON(args, a.getenv) {
+		a.logAsJSON()
+	}
 	return a.run(ctx, args)
 }
 
@@ -95,12 +99,14 @@ Exit codes: 0 done, gate passed; 1 failed while running; 2 wrong usage; 3 gate f
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
 	root.SetFlagErrorFunc(flagError)
+	format := logFormatFlag(logText)
+	root.PersistentFlags().Var(&format, "log-format", "what stderr has: text, or json (one object a line)")
 	root.PersistentFlags().BoolVarP(&a.quiet, "quiet", "q", false, "no progress on stderr")
 	root.AddCommand(
-		a.sampleCommand(), a.keysCommand(), a.inspectCommand(), a.ingestCommand(), a.reprocessCommand(), a.publishCommand(), a.auditCommand(),
+		a.sampleCommand(), a.keysCommand(), a.inspectCommand(), a.ingestCommand(), a.reprocessCommand(), a.publishCommand(), a.forgetCommand(), a.auditCommand(),
 		a.profileCommand(), a.traceCommand(), a.rescaleCommand(), a.synthCommand(), a.simCommand(),
 		a.replayCommand(), a.analyzeCommand(), a.compareCommand(), a.backtestCommand(), a.gateCommand(), a.sweepCommand(), a.capacityCommand(),
-		a.envelopeCommand(), a.checklistCommand(), a.demoCommand(), a.versionCommand(),
+		a.envelopeCommand(), a.checklistCommand(), a.refreshCommand(), a.demoCommand(), a.versionCommand(),
 	)
 	wrapArgs(root)
 	return root
@@ -159,8 +165,11 @@ func (a *app) versionCommand() *cobra.Command {
 	}
 }
 
-// logger writes warnings of the stages to stderr as plain lines.
+// logger writes warnings of the stages to stderr as plain lines; as JSON, what they did too.
 func (a *app) logger() *slog.Logger {
+	if a.log != nil {
+		return a.log
+	}
 	level := slog.LevelWarn
 	if a.quiet {
 		level = slog.LevelError

@@ -10,7 +10,7 @@ import (
 
 func (a *app) envelopeCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "envelope", Short: "Work with Capacity Envelopes"}
-	cmd.AddCommand(a.envelopeDiffCommand())
+	cmd.AddCommand(a.envelopeDiffCommand(), a.envelopeHeadroomCommand())
 	return cmd
 }
 

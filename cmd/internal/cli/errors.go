@@ -56,6 +56,10 @@ func (a *app) printError(cmd *cobra.Command, err error) {
 	if cmd != nil {
 		path = cmd.CommandPath()
 	}
+	if a.log != nil {
+		a.log.Error(err.Error(), "command", path, "exit", exitCode(err), "hint", fault.Hint(err))
+		return
+	}
 	for _, line := range strings.Split(strings.TrimSpace(err.Error()), "\n") {
 		fmt.Fprintf(a.stderr, "%s: %s\n", path, strings.TrimSpace(line))
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"tailgate/ingest"
 	"tailgate/internal/objstore"
@@ -22,7 +23,8 @@ type ingestFlags struct {
 	maxBad                         string
 	allowGap, acceptReset, asJSON  bool
 	deep, distribute               bool
-	group, metrics                 string
+	group                          string
+	metrics                        metricsFlags
 	anon                           anonymizerFlags
 	kafka                          kafkaFlags
 	run                            runFlags
@@ -46,8 +48,19 @@ a reset topic or a torn segment; 7 key missing or unsafe; 130 interrupted, with 
 		RunE: func(cmd *cobra.Command, args []string) error { return a.ingest(cmd.Context(), args, &f) },
 	}
 	fl := cmd.Flags()
-	fl.StringVar(&f.format, "format", "", formatUsage)
+	f.register(fl)
 	fl.StringVar(&f.lake, "out", "", "the lake: a folder, or s3://bucket/prefix")
+	fl.BoolVar(&f.distribute, "distribute", false, "share the partitions with all runs of the same --group, also when one of them fails or joins")
+	f.metrics.register(fl)
+	fl.BoolVar(&f.asJSON, "json", false, "print the report as one JSON object")
+	f.anon.registerKeys(fl)
+	f.run.registerBounds(fl)
+	return cmd
+}
+
+// register adds the flags that say how the log is read; a refresh file has them too.
+func (f *ingestFlags) register(fl *pflag.FlagSet) {
+	fl.StringVar(&f.format, "format", "", formatUsage)
 	f.anon.register(fl)
 	fl.StringVar(&f.classes, "classes", "", "YAML file with the rules for workload classes")
 	fl.StringVar(&f.exclude, "exclude", "", "YAML file with the tenants, sessions and headers that opted out; dropped before hashing")
@@ -55,21 +68,17 @@ a reset topic or a torn segment; 7 key missing or unsafe; 130 interrupted, with 
 	fl.StringVar(&f.maxBad, "max-bad", "1%", "share of bad records above which the run fails")
 	fl.BoolVar(&f.allowGap, "allow-gap", false, "go on when retention has removed records that were not read")
 	fl.BoolVar(&f.acceptReset, "accept-reset", false, "start a new generation when the topic was recreated")
-	fl.BoolVar(&f.distribute, "distribute", false, "share the partitions with all runs of the same --group, also when one of them fails or joins")
 	fl.BoolVar(&f.deep, "deep", false, "read the footers of all segments at the start, not only the last of each partition")
 	fl.StringVar(&f.group, "group", "tailgate", "Kafka group that is told the position, and that hands out partitions with --distribute")
-	fl.StringVar(&f.metrics, "metrics-file", "", "file for Prometheus metrics of the run (textfile collector)")
 	f.kafka.register(fl)
 	f.run.register(fl)
-	fl.BoolVar(&f.asJSON, "json", false, "print the report as one JSON object")
-	return cmd
 }
 
 func (a *app) ingest(ctx context.Context, sources []string, f *ingestFlags) error {
 	hideText()
 	o, err := f.options()
 	ao, anonErr := f.anon.options()
-	if err := allFaults(err, anonErr, f.run.apply(o), o.CheckLimits()); err != nil {
+	if err := allFaults(err, anonErr, f.run.apply(o), o.CheckLimits(), f.metrics.check("tailgate_ingest", "worker", f.run.worker)); err != nil {
 		return err
 	}
 	hasher, err := a.anonymizer(ctx, &f.anon, ao, o)
@@ -99,7 +108,7 @@ func (a *app) runIngest(ctx context.Context, sources []string, f *ingestFlags, o
 	line := a.progress()
 	defer line.end()
 	var rate ingestRate
-	metrics := newIngestMetrics(f.metrics)
+	metrics := newIngestMetrics(&f.metrics)
 	var metricsErr error
 	o.OnProgress = func(p ingest.Progress) {
 		line.show(rate.text(p))
@@ -117,7 +126,7 @@ func (a *app) runIngest(ctx context.Context, sources []string, f *ingestFlags, o
 		defer limitMemory(ingestMemory)()
 		report, err = ingest.Run(ctx, src, *o)
 	}
-	if endErr := metrics.end(report, err != nil); endErr != nil {
+	if endErr := metrics.end(ctx, a, report, err != nil); endErr != nil {
 		metricsErr = endErr
 	}
 	return report, errors.Join(err, metricsErr)

@@ -1,13 +1,14 @@
 package cli
 
 import (
+	"context"
 	"fmt"
-	"path/filepath"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"tailgate/ingest"
+	"tailgate/internal/promfile"
 )
 
 // metricsEvery is how often the metrics file of a running job is written.
@@ -16,7 +17,7 @@ const metricsEvery = 5 * time.Second
 // ingestMetrics writes the state of an ingest as a Prometheus text file, whole each time, for the node exporter's
 // textfile collector.
 type ingestMetrics struct {
-	path     string // "" = none
+	out      *metricsFlags
 	last     time.Time
 	registry *prometheus.Registry
 	gauges   map[string]prometheus.Gauge
@@ -41,8 +42,8 @@ var ingestGauges = []struct{ name, help string }{
 	{"success", "1 when this run ended well, else 0."},
 }
 
-func newIngestMetrics(path string) *ingestMetrics {
-	m := &ingestMetrics{path: path, registry: prometheus.NewRegistry(), gauges: map[string]prometheus.Gauge{}}
+func newIngestMetrics(out *metricsFlags) *ingestMetrics {
+	m := &ingestMetrics{out: out, registry: prometheus.NewRegistry(), gauges: map[string]prometheus.Gauge{}}
 	for _, g := range ingestGauges {
 		m.gauges[g.name] = prometheus.NewGauge(prometheus.GaugeOpts{Name: "tailgate_ingest_" + g.name, Help: g.help})
 		m.registry.MustRegister(m.gauges[g.name])
@@ -67,17 +68,20 @@ func (m *ingestMetrics) progress(p ingest.Progress) error {
 		m.gauges[name].Set(float64(v))
 	}
 	m.clocks(p.Clocks)
-	if m.path == "" || time.Since(m.last) < metricsEvery {
+	if m.out.file == "" || time.Since(m.last) < metricsEvery {
 		return nil
 	}
-	return m.write()
+	m.last = time.Now()
+	m.gauges["updated_time_seconds"].Set(unixSeconds(now()))
+	text, err := promfile.Text(m.registry)
+	if err != nil {
+		return err
+	}
+	return promfile.WriteFile(m.out.file, text)
 }
 
-// end writes the file for the last time.
-func (m *ingestMetrics) end(report *ingest.Report, failed bool) error {
-	if m.path == "" {
-		return nil
-	}
+// end writes the file for the last time, and pushes.
+func (m *ingestMetrics) end(ctx context.Context, a *app, report *ingest.Report, failed bool) error {
 	if report != nil {
 		m.clocks(report.Clocks)
 		for reason, n := range report.Total.Skips {
@@ -94,7 +98,8 @@ func (m *ingestMetrics) end(report *ingest.Report, failed bool) error {
 	if !failed {
 		m.gauges["success"].Set(1)
 	}
-	return m.write()
+	m.gauges["updated_time_seconds"].Set(unixSeconds(now()))
+	return m.out.end(ctx, a, m.registry)
 }
 
 func (m *ingestMetrics) clocks(list []ingest.ClockLag) {
@@ -102,15 +107,6 @@ func (m *ingestMetrics) clocks(list []ingest.ClockLag) {
 		m.lag.WithLabelValues(c.Clock).Set(float64(c.MedianUs) / 1e6)
 		m.skew.WithLabelValues(c.Clock).Set(float64(c.SkewUs) / 1e6)
 	}
-}
-
-func (m *ingestMetrics) write() error {
-	m.last = time.Now()
-	m.gauges["updated_time_seconds"].Set(unixSeconds(now()))
-	if err := prometheus.WriteToTextfile(m.path, m.registry); err != nil {
-		return fmt.Errorf("writing the metrics to %s: %w", filepath.Base(m.path), err)
-	}
-	return nil
 }
 
 func unixSeconds(t time.Time) float64 { return float64(t.UnixMilli()) / 1e3 }

@@ -117,9 +117,13 @@ type runFlags struct {
 	rotateAge                       time.Duration
 }
 
-func (f *runFlags) register(fl *pflag.FlagSet) {
+// registerBounds adds the flags that say where a run ends.
+func (f *runFlags) registerBounds(fl *pflag.FlagSet) {
 	fl.StringVar(&f.until, "until", "now", "now: the end at the start; end: until nothing more comes; or a time, as the log took the records")
 	fl.BoolVar(&f.follow, "follow", false, "go on until interrupted")
+}
+
+func (f *runFlags) register(fl *pflag.FlagSet) {
 	fl.StringVar(&f.worker, "worker", "", "i/n: read only the partitions of worker i of n, counted from 0")
 	fl.StringVar(&f.valueCodec, "value-codec", ingest.CodecAuto, "compression of the records' values: "+strings.Join(ingest.ValueCodecs(), ", "))
 	f.maxRecord, f.memory, f.minFree, f.rot = 32<<20, 256<<20, 2<<30, 128<<20

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -26,6 +27,7 @@ type profileFlags struct {
 	day, view, hours    string
 	out, page           string
 	perGroup, printJSON bool
+	several             dayRangeFlags
 }
 
 func (a *app) profileCommand() *cobra.Command {
@@ -35,10 +37,14 @@ func (a *app) profileCommand() *cobra.Command {
 		Short: "Fit lengths, arrivals, burstiness, sessions and prefix reuse",
 		Long: `Writes the profile tables of a published day, or of any trace, as Parquet files into DIR and prints one screen.
 LAKE is a folder or s3://bucket/prefix. With --hours, DIR also holds what profile merge needs to make the day's profile of its hours.
+With --days, DIR/day=D has the profile of each day; one that is there, of the day as the lake has it now, stays.
 
 Exit codes: 0 done; 1 failed while running; 2 wrong usage; 6 broken rows or a broken file.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.several.days != "" || f.several.shard != "" {
+				return a.profileDays(cmd, args[0], &f)
+			}
 			if err := newProfileDir(cmd, f.out); err != nil {
 				return err
 			}
@@ -56,6 +62,7 @@ Exit codes: 0 done; 1 failed while running; 2 wrong usage; 6 broken rows or a br
 	f.trace.add(cmd)
 	fl := cmd.Flags()
 	fl.StringVar(&f.day, "day", "", "UTC day of the lake (default: the newest)")
+	f.several.register(fl)
 	fl.StringVar(&f.hours, "hours", "", "of the day: one hour such as 13, or a range such as 8..14, and keep what joins it to the others")
 	fl.StringVar(&f.view, "view", "engine", "of a lake: engine or client")
 	fl.BoolVar(&f.perGroup, "per-group", true, "also per tenant and class")
@@ -68,6 +75,39 @@ Exit codes: 0 done; 1 failed while running; 2 wrong usage; 6 broken rows or a br
 
 // sparedMemory is from which size on the collector works hardest while much is held.
 const sparedMemory = 1536 << 20
+
+// profileDays profiles several days of a lake, each into a folder of its own.
+func (a *app) profileDays(cmd *cobra.Command, lake string, f *profileFlags) error {
+	ctx := cmd.Context()
+	errs := []error{f.several.read(f.day)}
+	if f.out == "" {
+		errs = append(errs, errors.New("-o is missing"))
+	}
+	if f.hours != "" || f.page != "" {
+		errs = append(errs, errors.New("--hours and --html are for one day"))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return usage(err, helpHint(cmd))
+	}
+	defer spareMemory(100)()
+	return f.several.each(ctx, a, func(day string) error {
+		one := *f
+		one.day, one.out = day, filepath.Join(f.out, "day="+day)
+		made, err := a.madeFrom(ctx, one.out, lake, day)
+		if err != nil {
+			return fmt.Errorf("profiling %s: %w", day, err)
+		}
+		if made {
+			a.note("%s: its profile is there already", day)
+			return nil
+		}
+		p, err := a.profileLake(ctx, lake, &one)
+		if err != nil {
+			return err
+		}
+		return a.showProfile(p, f.printJSON)
+	})
+}
 
 // spareMemory lets the collector run whenever so many percent came on top of what is kept, unless GOGC says when: where
 // that are large arrays, it costs little. The result sets that back.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -80,24 +79,9 @@ func parseLimits(changes []string) (profile.Limits, error) {
 	var errs []error
 	for _, c := range changes {
 		metric, value, _ := strings.Cut(c, "=")
-		if _, ok := limits[metric]; !ok {
-			errs = append(errs, fmt.Errorf("--limit %s: %q is no metric", c, metric))
-			continue
+		if err := limits.Set(metric, value); err != nil {
+			errs = append(errs, fmt.Errorf("--limit %s: %w", c, err))
 		}
-		if value == "off" {
-			delete(limits, metric)
-			continue
-		}
-		number, percent := strings.CutSuffix(value, "%")
-		v, err := strconv.ParseFloat(number, 64)
-		if percent {
-			v /= 100
-		}
-		if err != nil || !(v >= 0) {
-			errs = append(errs, fmt.Errorf("--limit %s: %q is not a limit such as 0.25 or 25%%", c, value))
-			continue
-		}
-		limits[metric] = v
 	}
 	return limits, usage(errors.Join(errs...), "")
 }

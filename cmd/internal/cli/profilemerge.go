@@ -15,7 +15,7 @@ import (
 )
 
 func (a *app) profileMergeCommand() *cobra.Command {
-	var out string
+	var out, days string
 	var asJSON, perGroup bool
 	cmd := &cobra.Command{
 		Use:   "merge DIR… -o DIR",
@@ -31,6 +31,10 @@ Exit codes: 0 done; 1 unreadable or unfinished; 2 wrong usage, windows that over
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := newProfileDir(cmd, out); err != nil {
 				return err
+			}
+			args, err := dayFolders(args, days)
+			if err != nil {
+				return usage(err, helpHint(cmd))
 			}
 			defer spareMemory(100)()
 			started := now()
@@ -53,9 +57,28 @@ Exit codes: 0 done; 1 unreadable or unfinished; 2 wrong usage, windows that over
 		},
 	}
 	cmd.Flags().StringVarP(&out, "output", "o", "", "folder to write the tables into")
+	cmd.Flags().StringVar(&days, "days", "", "FROM..TO: of each DIR, the folders day=… of these days; one that is missing is an error")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the total's tables as one JSON object")
 	cmd.Flags().BoolVar(&perGroup, "per-group", true, "of joined hours: also per tenant and class")
 	return cmd
+}
+
+// dayFolders puts the folders of the days in the place of each folder; without days they stay.
+func dayFolders(dirs []string, days string) ([]string, error) {
+	if days == "" {
+		return dirs, nil
+	}
+	list, err := parseDays(days)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, dir := range dirs {
+		for _, day := range list {
+			out = append(out, filepath.Join(dir, "day="+day))
+		}
+	}
+	return out, nil
 }
 
 // mergeInputs are the profiles to merge, and the parts of days to join.

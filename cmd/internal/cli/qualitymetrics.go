@@ -1,9 +1,6 @@
 package cli
 
 import (
-	"fmt"
-	"path/filepath"
-
 	"github.com/prometheus/client_golang/prometheus"
 
 	"tailgate/ingest"
@@ -27,8 +24,8 @@ func qualityMetrics(r *prometheus.Registry, stage string, q *ingest.Quality) {
 	}
 }
 
-// writePublishMetrics writes what publish found as a Prometheus text file.
-func writePublishMetrics(path string, p *ingest.PublishReport) error {
+// publishMetrics are what publish found.
+func publishMetrics(p *ingest.PublishReport) *prometheus.Registry {
 	r := prometheus.NewRegistry()
 	for _, g := range []struct {
 		name, help string
@@ -48,8 +45,5 @@ func writePublishMetrics(path string, p *ingest.PublishReport) error {
 		r.MustRegister(gauge)
 	}
 	qualityMetrics(r, "publish", &p.Quality)
-	if err := prometheus.WriteToTextfile(path, r); err != nil {
-		return fmt.Errorf("writing the metrics to %s: %w", filepath.Base(path), err)
-	}
-	return nil
+	return r
 }

@@ -46,6 +46,7 @@ type replayFlags struct {
 	dryRun, asJSON     bool
 	failFast           bool
 	metricsAddr        string
+	metrics            metricsFlags
 	waitReady          time.Duration
 	settings           map[string]any // effective flags, for the manifest
 	targetDescription  map[string]any
@@ -93,6 +94,7 @@ was too slow, or settings contradict); 6 broken rows in the trace; 130 interrupt
 	fl.StringVar(&f.gatePath, "gate", "", "gate file: judge the run at its end, as analyze would")
 	fl.BoolVar(&f.failFast, "fail-fast", false, "with --gate: stop sending once a rule is broken whatever the rest of the run does")
 	fl.StringVar(&f.metricsAddr, "metrics-addr", "", "address such as 127.0.0.1:9090 on which a running replay shows its state to Prometheus")
+	f.metrics.register(fl)
 	fl.BoolVar(&f.dryRun, "dry-run", false, "print the plan and send nothing")
 	fl.BoolVar(&f.asJSON, "json", false, "print one JSON object")
 	return cmd
@@ -130,7 +132,7 @@ func (f *replayFlags) validate(cmd *cobra.Command, a *app) error {
 			errs = append(errs, f.labels.Set(k+"="+v))
 		}
 	}
-	errs = append(errs, f.shardFlags.validate(f.virtual))
+	errs = append(errs, f.shardFlags.validate(f.virtual), f.metrics.check("tailgate_replay", "shard", f.shard))
 	switch {
 	case f.failFast && f.gatePath == "":
 		errs = append(errs, errors.New("--fail-fast needs --gate"))
@@ -169,7 +171,10 @@ func (a *app) replay(cmd *cobra.Command, path string, f *replayFlags) error {
 		return f.dry(ctx, a, p)
 	}
 	f.settings = settings(cmd)
-	p.plan.RunID = f.runID(p)
+	if p.plan.RunID, err = f.join(ctx, a, f.runID(p), p.meta.SHA256, f.settings); err != nil {
+		return err
+	}
+	defer f.leave()
 	if f.out == "" {
 		f.out = filepath.Join("runs", p.plan.RunID)
 	}
@@ -229,6 +234,14 @@ func (a *app) record(ctx context.Context, f *replayFlags, p *planned, o replay.O
 	} else {
 		f.record(&o, f.out, p.plan.RunID, footer)
 	}
+	met, err := f.await(ctx, a, &o)
+	if err != nil {
+		_ = os.Remove(f.out) // where it is empty
+		return err
+	}
+	if met != nil {
+		f.offset = met
+	}
 	f.startedAt = now()
 	summary, err := send(ctx, o, rec)
 	line.end()
@@ -264,7 +277,7 @@ func (a *app) record(ctx context.Context, f *replayFlags, p *planned, o replay.O
 	if err := f.manifest(p, summary, files).Write(f.out); err != nil {
 		return err
 	}
-	if err := a.reportRun(f); err != nil {
+	if err := a.reportRun(ctx, f); err != nil {
 		return err
 	}
 	for _, text := range errorSentences(summary.ErrorKinds) {
@@ -287,7 +300,7 @@ func (a *app) record(ctx context.Context, f *replayFlags, p *planned, o replay.O
 }
 
 // reportRun prints the run's tails, and says whether the run itself was valid.
-func (a *app) reportRun(f *replayFlags) error {
+func (a *app) reportRun(ctx context.Context, f *replayFlags) error {
 	data, err := loadResults(context.Background(), []string{f.out}, analyze.DefaultK)
 	if err != nil {
 		return err
@@ -297,6 +310,9 @@ func (a *app) reportRun(f *replayFlags) error {
 		return err
 	}
 	a.code = verdictCode(report)
+	if err := f.metrics.end(ctx, a, replayEnd(f, report, a.code)); err != nil {
+		return err
+	}
 	if f.asJSON {
 		return report.WriteJSON(a.stdout)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"tailgate/analyze"
 	"tailgate/replay"
 )
 
@@ -79,4 +80,44 @@ func (a *app) serveReplayMetrics(ctx context.Context, address string) (*replayMe
 	go func() { _ = web.Serve(l) }()
 	a.note("metrics on http://%s/metrics", l.Addr())
 	return m, nil
+}
+
+// replayEnd is what a replay that ended tells: the names are those of the running one where they mean the same.
+func replayEnd(f *replayFlags, report *analyze.Report, code int) *prometheus.Registry {
+	r := prometheus.NewRegistry()
+	set := func(name, help string, v float64) {
+		g := prometheus.NewGauge(prometheus.GaugeOpts{Name: "tailgate_replay_" + name, Help: help})
+		g.Set(v)
+		r.MustRegister(g)
+	}
+	set("start_time_seconds", "When the run began, in unix time.", unixSeconds(f.startedAt))
+	set("end_time_seconds", "When it ended, in unix time.", unixSeconds(f.endedAt))
+	set("exit_code", "Exit code: 0 done, or the gate passed; 3 it failed; 4 the run is invalid; 5 inconclusive.", float64(code))
+	set("rows", "Requests that are judged.", float64(report.Scheduled))
+	set("ok", "Of these, the requests that ended well.", float64(report.OK))
+	set("not_sent", "Of these, the requests that a stop kept from being sent.", float64(report.NotSent))
+	set("failed", "Of these, the requests that failed.", float64(report.Scheduled-report.OK-report.NotSent))
+	valid := 1.0
+	if report.Valid != nil && !*report.Valid {
+		valid = 0
+	}
+	set("valid", "0 where our own side was too slow or settings contradict, else 1.", valid)
+	for _, m := range report.Buckets[0].Metrics {
+		seconds := map[string][2]float64{}
+		switch m.Name {
+		case "ttft_ms":
+			seconds["ttft"] = [2]float64{float64(m.P50), float64(m.P99)}
+		case "tpot_ms":
+			seconds["tpot"] = [2]float64{float64(m.P50), float64(m.P99)}
+		case "e2e_ms":
+			seconds["e2e"] = [2]float64{float64(m.P50), float64(m.P99)}
+		}
+		for name, v := range seconds {
+			if m.N > 0 {
+				set(name+"_p50_seconds", "Median "+name+" of requests that ended well.", v[0]/1000)
+				set(name+"_p99_seconds", "p99 of the "+name+" of requests that ended well.", v[1]/1000)
+			}
+		}
+	}
+	return r
 }

@@ -31,6 +31,7 @@ missing or unsafe.`,
 	f.kafka.register(fl)
 	fl.StringVar(&f.lake, "out", "", "the lake: a folder, or s3://bucket/prefix")
 	f.anon.register(fl)
+	f.anon.registerKeys(fl)
 	fl.StringVar(&f.classes, "classes", "", "YAML file with the rules for workload classes")
 	fl.StringVar(&f.exclude, "exclude", "", "YAML file with the tenants, sessions and headers that opted out")
 	fl.StringSliceVar(&f.labels, "model-label", nil, "model names that may be written as they are; others become m_ tokens")

@@ -100,7 +100,7 @@ func (a *app) sweep(ctx context.Context, path string, f *sweepFlags) error {
 	if err != nil {
 		return err
 	}
-	traffic, meta, err := a.traffic(ctx, path)
+	traffic, meta, err := a.traffic(ctx, path, nil)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,365 @@
+package refresh
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"tailgate/anonymize"
+	"tailgate/anonymize/audit"
+	"tailgate/ingest"
+	"tailgate/internal/fault"
+	"tailgate/internal/objstore"
+	"tailgate/schemas"
+)
+
+// ForgetOptions of [Forget].
+type ForgetOptions struct {
+	Root   *Root        // of a nightly job; nil = Lake alone
+	Lake   string       // folder or s3://bucket/prefix of a lake; of a root, its lake
+	Bucket *objstore.S3 // the lake's, where it is in a bucket
+	Also   []string     // folders of this machine with traces and results, at any depth
+
+	Keys *anonymize.Keyring
+	Kind string // schemas.ForgetTenant or ForgetSession
+	Name []byte // as the gateway logs it
+	// Again applies every tombstone of the lake again, instead of a new one: what a run left that was killed, or an
+	// ingest that ran at the same time.
+	Again bool
+
+	DryRun bool          // look, and change nothing
+	Lease  time.Duration // how long a silent run keeps others out; 0 = 60 s
+	Tool   string        // version for footers and manifests
+	Logger *slog.Logger  // nil = discard
+	Crash  func(point string)
+}
+
+// Validate reports every fault of o. It never quotes the name.
+func (o *ForgetOptions) Validate() error {
+	var errs []error
+	if o.Lake == "" || o.Keys == nil {
+		errs = append(errs, errors.New("lake and keys must be there"))
+	}
+	switch {
+	case o.Again && (o.Kind != "" || len(o.Name) > 0):
+		errs = append(errs, errors.New("either a name, or all tombstones again"))
+	case !o.Again && o.Kind != schemas.ForgetTenant && o.Kind != schemas.ForgetSession:
+		errs = append(errs, errors.New("a tenant or a session must be named"))
+	case !o.Again && len(o.Name) == 0:
+		errs = append(errs, fmt.Errorf("the %s's name is empty", o.Kind))
+	}
+	return fault.Mark(errors.Join(errs...), fault.Usage, "")
+}
+
+// ForgetResult is what Forget did, or would do. Nothing in it names who was forgotten.
+type ForgetResult struct {
+	DryRun bool `json:"dry_run"`
+	// Tombstones are the tokens of the tombstones that were applied.
+	Tombstones []string `json:"tombstones"`
+	// Epochs are the pseudonym keys under which the name was looked for.
+	Epochs   []string            `json:"pseudonym_epochs"`
+	Segments ingest.ForgetReport `json:"segments"`
+	Days     []ForgottenDay      `json:"days"`
+	Folders  []ForgottenFolder   `json:"folders"`
+	// Again are days and folders that are to be made again from what stays.
+	Again []string `json:"again"`
+	// Unsearched are days whose pseudonym key is gone: nobody can tell any more which of their rows are his.
+	Unsearched []UnsearchedDay `json:"unsearched"`
+	// Left are files that still hold a token of his, outside of the tombstones: of a kind that is not rewritten, or
+	// written meanwhile.
+	Left  []string `json:"left"`
+	Notes []string `json:"notes"`
+}
+
+// What became of a day of the lake.
+const (
+	DayRebuilt  = "rebuilt"  // from its segments
+	DayFiltered = "filtered" // its segments are gone: the rows were taken out of the build
+	DayRemoved  = "removed"  // nothing is left of it
+	DayToDo     = "to_do"    // in a dry run
+)
+
+// ForgottenDay is a day of the lake that had rows.
+type ForgottenDay struct {
+	Day  string `json:"day"`
+	Done string `json:"done"` // a Day… constant
+	Rows int64  `json:"rows"` // that stay
+}
+
+// ForgottenFolder is a folder with traces or results that had rows.
+type ForgottenFolder struct {
+	Folder string `json:"folder"`
+	Rows   int64  `json:"rows"`  // taken out
+	Files  int    `json:"files"` // rewritten
+}
+
+// UnsearchedDay is a published day that cannot be searched.
+type UnsearchedDay struct {
+	Day   string `json:"day"`
+	Epoch string `json:"epoch"`
+}
+
+// Forget takes a tenant or a session out of a lake and out of what was made of it, and sets a tombstone that keeps it
+// out. Rows are found by their tokens under every pseudonym key that lives.
+//
+// First the tombstone stands, with what was found; then segments are rewritten, days built again or filtered, traces and
+// results rewritten, profiles removed to be made again; at the end all bytes are searched for the tokens. Each file and
+// each folder is replaced whole. A run that was killed at any point is finished by the next.
+//
+// Errors: fault.Usage for options; fault.Key without a pseudonym key, and where a token is left at the end; fault.Data for
+// a broken lake or file.
+func Forget(ctx context.Context, o ForgetOptions) (*ForgetResult, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Crash == nil {
+		o.Crash = func(string) {}
+	}
+	f := &forgetting{o: &o, result: &ForgetResult{DryRun: o.DryRun, Tombstones: []string{}, Epochs: []string{}, Days: []ForgottenDay{},
+		Folders: []ForgottenFolder{}, Again: []string{}, Unsearched: []UnsearchedDay{}, Left: []string{}, Notes: []string{}}}
+	f.lake = &Root{store: objstore.NewDir(o.Lake), name: o.Lake}
+	if o.Bucket != nil {
+		f.lake = &Root{store: o.Bucket, name: o.Lake, bucket: o.Bucket}
+	}
+	if o.Root != nil && !o.DryRun {
+		if o.Lease == 0 {
+			o.Lease = time.Minute
+		}
+		lease, err := acquire(ctx, o.Root, o.Lease, time.Now, o.Logger)
+		if err != nil {
+			return nil, err
+		}
+		defer lease.release(context.WithoutCancel(ctx))
+		f.n = &Night{Root: o.Root, Keys: o.Keys, Tool: o.Tool, Now: time.Now, Log: o.Logger, lease: lease, crash: o.Crash}
+	}
+	return f.result, f.run(ctx)
+}
+
+// forgetting is one run of Forget.
+type forgetting struct {
+	o      *ForgetOptions
+	n      *Night // with the lease of the root; nil without one, and in a dry run
+	lake   *Root  // the lake, as a root of its own
+	rows   forgottenRows
+	days   map[string]bool // that had rows
+	result *ForgetResult
+}
+
+func (f *forgetting) run(ctx context.Context) error {
+	who, err := f.tombstones(ctx)
+	if err != nil {
+		return err
+	}
+	if err := f.unsearched(ctx); err != nil {
+		return err
+	}
+	var tokens []string
+	for _, t := range who {
+		if err := f.one(ctx, t); err != nil {
+			return err
+		}
+		tokens = append(tokens, t.Pseudonyms...)
+	}
+	if f.o.DryRun || len(tokens) == 0 {
+		return nil
+	}
+	return f.verify(ctx, tokens)
+}
+
+// tombstones are those that are to be applied.
+func (f *forgetting) tombstones(ctx context.Context) ([]schemas.Tombstone, error) {
+	if f.o.Again {
+		list, err := ingest.Tombstones(ctx, f.o.Lake, f.o.Bucket)
+		for _, t := range list {
+			f.result.Tombstones = append(f.result.Tombstones, t.Token)
+		}
+		return list, err
+	}
+	names, err := f.o.Keys.Pseudonyms(ctx, f.o.Kind, f.o.Name)
+	if err != nil {
+		return nil, err
+	}
+	t := schemas.Tombstone{Kind: f.o.Kind}
+	for _, p := range names {
+		t.Pseudonyms = append(t.Pseudonyms, p.Token)
+		f.result.Epochs = append(f.result.Epochs, p.Epoch)
+	}
+	if t.Token, err = f.o.Keys.ForgetToken(ctx, f.o.Kind, f.o.Name); err != nil {
+		return nil, err
+	}
+	f.result.Tombstones = append(f.result.Tombstones, t.Token)
+	return []schemas.Tombstone{t}, nil
+}
+
+// one applies one tombstone.
+func (f *forgetting) one(ctx context.Context, t schemas.Tombstone) error {
+	o := ingest.ForgetOptions{Lake: f.o.Lake, Bucket: f.o.Bucket, Who: t, DryRun: f.o.DryRun, Logger: f.o.Logger}
+	if err := f.guarded(ctx, "forget-segments", func() error { return nil }); err != nil {
+		return err
+	}
+	found, err := ingest.Forget(ctx, o)
+	if err != nil {
+		return err
+	}
+	s := &f.result.Segments
+	s.Segments, s.Files, s.Rows, s.Loners = found.Segments, s.Files+found.Files, s.Rows+found.Rows, s.Loners+found.Loners
+	s.Days = append(s.Days, found.Days...)
+	slices.Sort(s.Days)
+	s.Days = slices.Compact(s.Days)
+	f.o.Crash("after-segments")
+	f.rows = newForgottenRows(t, found.Sessions)
+	f.days = map[string]bool{}
+	for _, d := range found.Days {
+		f.days[d] = true
+	}
+	if err := f.lakeDays(ctx); err != nil {
+		return err
+	}
+	f.o.Crash("after-days")
+	if f.o.Root != nil {
+		if err := f.derived(ctx, found.Loners > 0); err != nil {
+			return err
+		}
+	}
+	f.o.Crash("after-derived")
+	for _, dir := range f.o.Also {
+		if err := f.outside(ctx, dir, found.Loners > 0); err != nil {
+			return err
+		}
+	}
+	f.o.Crash("after-results")
+	if f.o.DryRun {
+		return nil
+	}
+	return ingest.Forgotten(ctx, o)
+}
+
+// guarded runs do under the lease of the root, where there is one.
+func (f *forgetting) guarded(ctx context.Context, point string, do func() error) error {
+	if f.n != nil {
+		return f.n.Guard(ctx, point, do)
+	}
+	f.o.Crash("before-" + point)
+	if err := do(); err != nil {
+		return err
+	}
+	f.o.Crash("after-" + point)
+	return nil
+}
+
+// unsearched finds the published days whose pseudonym key is gone.
+func (f *forgetting) unsearched(ctx context.Context) error {
+	destroyed, err := f.destroyedKeys(ctx)
+	if err != nil {
+		return err
+	}
+	days, err := f.published(ctx)
+	if err != nil {
+		return err
+	}
+	for _, day := range days {
+		m, err := f.lake.manifest(ctx, "day="+day)
+		if err != nil {
+			return err
+		}
+		if m == nil || m.Epoch == "" {
+			continue
+		}
+		gone, err := f.o.Keys.PseudonymGone(ctx, m.Epoch, destroyed)
+		if err != nil {
+			return fmt.Errorf("looking at the keys: %w", err)
+		}
+		if gone {
+			f.result.Unsearched = append(f.result.Unsearched, UnsearchedDay{Day: day, Epoch: m.Epoch})
+		}
+	}
+	return nil
+}
+
+// destroyedKeys lists the keys that the nightly job noted as destroyed.
+func (f *forgetting) destroyedKeys(ctx context.Context) (epochs []string, err error) {
+	if f.o.Root == nil {
+		return nil, nil
+	}
+	data, err := f.o.Root.Read(ctx, destroyedFile)
+	if err != nil {
+		return nil, err
+	}
+	for line := range bytes.Lines(data) {
+		var d anonymize.Destroyed
+		if json.Unmarshal(line, &d) == nil && d.Result == anonymize.ResultDestroyed {
+			epochs = append(epochs, d.Epoch)
+		}
+	}
+	return epochs, nil
+}
+
+// published lists the days of the lake that are published.
+func (f *forgetting) published(ctx context.Context) ([]string, error) {
+	names, err := f.lake.folders(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	var days []string
+	for _, name := range names {
+		if day, ok := strings.CutPrefix(name, "day="); ok {
+			days = append(days, day)
+		}
+	}
+	return days, nil
+}
+
+// verify searches every byte for the tokens.
+func (f *forgetting) verify(ctx context.Context, tokens []string) error {
+	o := audit.Options{}
+	for _, t := range tokens {
+		o.Canaries = append(o.Canaries, []byte(t))
+	}
+	places := slices.Clone(f.o.Also)
+	root := f.lake
+	if f.o.Root != nil {
+		root = f.o.Root
+	}
+	for _, place := range append([]string{""}, places...) {
+		report, err := f.audit(ctx, root, place, o)
+		if err != nil {
+			return err
+		}
+		if place != "" {
+			place += "/"
+		}
+		for _, found := range report.Findings {
+			if found.What != audit.WhatCanary || strings.Contains("/"+found.File, "/_forgotten/") || slices.Contains(f.result.Left, place+found.File) {
+				continue
+			}
+			f.result.Left = append(f.result.Left, place+found.File)
+		}
+		for _, u := range report.Unreadable {
+			f.result.Notes = append(f.result.Notes, fmt.Sprintf("%s%s could not be searched: %s", place, u.File, u.Reason))
+		}
+	}
+	if n := len(f.result.Left); n > 0 {
+		return fault.Mark(fmt.Errorf("forgetting: %d files still hold a token, such as %s", n, f.result.Left[0]), fault.Key,
+			"remove them or make them again, then `tailgate forget … --again`")
+	}
+	return nil
+}
+
+func (f *forgetting) audit(ctx context.Context, root *Root, place string, o audit.Options) (*audit.Report, error) {
+	switch {
+	case place != "":
+		return audit.Path(ctx, place, o)
+	case root.bucket != nil:
+		return audit.Bucket(ctx, root.bucket, o)
+	}
+	return audit.Path(ctx, root.name, o)
+}
