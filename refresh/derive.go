@@ -22,7 +22,7 @@ func (n *Night) lakeDay(ctx context.Context, day string) (lake string, drop func
 	if _, ok := n.Root.Folder(); ok {
 		return n.Root.Path(LakeFolder), func() {}, nil
 	}
-	local, drop, err := n.Root.Local(ctx, lakeFolderOf(day), "day="+day)
+	local, drop, err := n.Root.localAs(ctx, lakeFolderOf(day), "day="+day)
 	return local, drop, err
 }
 
@@ -96,7 +96,7 @@ func (n *Night) readProfile(ctx context.Context, day string) (*profile.Profile, 
 	if err != nil || whole == "" {
 		return nil, err
 	}
-	dir, drop, err := n.Root.Local(ctx, ProfileFolder(day), "")
+	dir, drop, err := n.Root.Local(ctx, ProfileFolder(day))
 	if err != nil {
 		return nil, err
 	}

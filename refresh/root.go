@@ -83,8 +83,13 @@ func (r *Root) Read(ctx context.Context, key string) ([]byte, error) {
 }
 
 // Local gives the files below a folder of the root as a folder of this machine: the folder itself, or a copy of what
-// the bucket has, which lies in a folder called as below dir, or in dir itself where as is "". drop removes the copy.
-func (r *Root) Local(ctx context.Context, folder, as string) (dir string, drop func(), err error) {
+// the bucket has. drop removes the copy.
+func (r *Root) Local(ctx context.Context, folder string) (dir string, drop func(), err error) {
+	return r.localAs(ctx, folder, "")
+}
+
+// localAs is Local with the copy in a folder called as below dir; "" = in dir itself.
+func (r *Root) localAs(ctx context.Context, folder, as string) (dir string, drop func(), err error) {
 	if r.bucket == nil {
 		return r.Path(folder), func() {}, nil
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"tailgate/internal/fault"
+	"tailgate/internal/promfile"
 )
 
 // clockSlack is how far the clock may lie behind the end of the last run: servers of time correct such steps.
@@ -261,13 +262,22 @@ func (n *Night) writeStatus(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	gathered, err := Metrics(n.Status)
+	if err != nil {
+		return err
+	}
+	metrics, err := promfile.Text(gathered)
+	if err != nil {
+		return err
+	}
 	for _, f := range []struct {
 		key  string
 		data []byte
-	}{{path.Join(ReportFolder(n.Status.Day), statusName), data}, {StatusPage, page}, {StatusFile, data}} {
+	}{{path.Join(ReportFolder(n.Status.Day), statusName), data}, {StatusPage, page}, {MetricsFile, metrics}, {StatusFile, data}} {
 		if err := n.Replace(ctx, f.key, f.data); err != nil {
 			return err
 		}
 	}
+	n.Config.Metrics.deliver(ctx, metrics, n.Log)
 	return nil
 }

@@ -177,7 +177,7 @@ func (f *refreshFlags) days(o *refresh.Options) error {
 
 // refreshLogger logs as a job does: also what went well.
 func (a *app) refreshLogger() *slog.Logger {
-	if a.quiet {
+	if a.quiet || a.log != nil {
 		return a.logger()
 	}
 	return slog.New(slog.NewTextHandler(a.stderr, &slog.HandlerOptions{Level: slog.LevelInfo}))

@@ -56,9 +56,13 @@ func (a *app) refreshStages(c *refresh.Config, dir string, o *refresh.Options) (
 		return nil, fmt.Errorf("%s: ingest.format: a job names its format; `tailgate inspect` finds it", c.Name)
 	}
 	o.Ingest, o.Publish, o.Hash = *io, out.PublishOptions, hash
+	c.Envelope, c.Metrics.Textfile = besideFile(dir, c.Envelope), besideFile(dir, c.Metrics.Textfile)
+	for i, folder := range c.Retention.Results {
+		c.Retention.Results[i] = besideFile(dir, folder)
+	}
 	s := &refreshSource{a: a, kafka: &in.kafka}
-	for _, source := range c.Source {
-		s.sources = append(s.sources, besideFile(dir, source))
+	for _, path := range c.Source {
+		s.sources = append(s.sources, besideFile(dir, path))
 	}
 	return s, nil
 }
