@@ -61,6 +61,7 @@ type Options struct {
 	// A run ends at the mark taken at its start, unless one of these says otherwise.
 	UntilEnd bool      // go on until the source has nothing more
 	Until    time.Time // end at the first record that the log took at this time or later; Kafka only
+	Proof    bool      // with Until: take that record too, by which publish knows that the log was read so far
 	Follow   bool      // do not end; Kafka only
 
 	// Log reads into a log of its own, beside what was read of the source before: a second reading, for a backfill.

@@ -165,7 +165,7 @@ func Publish(ctx context.Context, o PublishOptions) (*PublishReport, error) {
 		Settings: map[string]any{
 			"day": o.Day, "k": o.K, "min_requests": o.MinRequests, "complete": r.IsComplete, "open_until": r.OpenUntil,
 		},
-		Inputs: in.inputs, Files: []schemas.FileDigest{r.File}, Notes: r.notes(), Report: r,
+		Inputs: in.inputs, Files: []schemas.FileDigest{r.File}, Notes: r.notes(),
 	}
 	if err := at.replace(ctx, d, m); err != nil {
 		return nil, publishing(ctx, o.Day, err)

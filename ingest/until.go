@@ -40,6 +40,9 @@ func (r *runner) setMarks(ctx context.Context) error {
 		}
 		for _, w := range r.workers {
 			if mark, ok := at[w.part.ID]; ok {
+				if o.Proof {
+					mark++
+				}
 				w.part.End = max(w.pos, min(w.part.End, mark))
 				w.report.Mark = w.part.End
 			}

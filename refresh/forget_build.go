@@ -43,7 +43,7 @@ func (f *forgetting) filterDay(ctx context.Context, day string, m *schemas.Manif
 	if err != nil {
 		return 0, fmt.Errorf("filtering %s: %w", day, err)
 	}
-	m.Files, m.Report = []schemas.FileDigest{digest}, nil
+	m.Files = []schemas.FileDigest{digest}
 	m.Notes = append(m.Notes, "rows of somebody who was forgotten were taken out of this build")
 	data, err := m.Encode()
 	if err != nil {
@@ -80,7 +80,7 @@ func (f *forgetting) mendDay(ctx context.Context, day string, m *schemas.Manifes
 	if _, err := io.Copy(h, io.NewSectionReader(file, 0, file.Size())); err != nil {
 		return fmt.Errorf("reading %s: %w", f.lake.Path(key), err)
 	}
-	m.Files[0].Bytes, m.Files[0].Rows, m.Files[0].SHA256, m.Report = file.Size(), rows, hex.EncodeToString(h.Sum(nil)), nil
+	m.Files[0].Bytes, m.Files[0].Rows, m.Files[0].SHA256 = file.Size(), rows, hex.EncodeToString(h.Sum(nil))
 	data, err := m.Encode()
 	if err != nil {
 		return err

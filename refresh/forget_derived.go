@@ -44,6 +44,9 @@ func (f *forgetting) derived(ctx context.Context, loners bool) error {
 		if err := f.remove(ctx, ProfileFolder(day)); err != nil {
 			return err
 		}
+		if err := f.journal(ctx, day); err != nil {
+			return err
+		}
 		for _, name := range []string{driftName, PrivacyName, HeadroomName} {
 			if err := f.removeReport(ctx, path.Join(ReportFolder(day), name)); err != nil {
 				return err
@@ -53,6 +56,21 @@ func (f *forgetting) derived(ctx context.Context, loners bool) error {
 	slices.Sort(f.result.Again)
 	f.result.Again = slices.Compact(f.result.Again)
 	return f.emptyTrash()
+}
+
+// journal makes the nightly job do the steps of a day again: what it noted of them is of rows that are gone.
+func (f *forgetting) journal(ctx context.Context, day string) error {
+	if f.n == nil {
+		return nil
+	}
+	j, err := f.n.journal(ctx, day)
+	if err != nil || len(j.Steps) == 0 {
+		return err
+	}
+	for _, s := range []Step{StepPublish, StepProfile, StepDrift, StepTraces, StepPrivacy, StepHeadroom} {
+		delete(j.Steps, s)
+	}
+	return f.n.writeJournal(ctx, j)
 }
 
 // emptyTrash removes what was renamed there.
@@ -97,7 +115,7 @@ func (f *forgetting) removeReport(ctx context.Context, key string) error {
 
 // rewriteFolder takes the rows out of the traces of a folder of the root, which is replaced whole.
 func (f *forgetting) rewriteFolder(ctx context.Context, folder string) error {
-	dir, drop, err := f.o.Root.Local(ctx, folder)
+	dir, drop, err := f.o.Root.Local(ctx, folder, "")
 	if err != nil {
 		return err
 	}

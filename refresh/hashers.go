@@ -35,13 +35,15 @@ const farDays = 60
 func newHashers(ctx context.Context, n *Night) (*hashers, error) {
 	h := &hashers{n: n, ctx: ctx, byEpoch: map[string]*anonymize.Hasher{}, byDay: map[string]string{}}
 	epoch, err := h.epochOf(n.Day)
+	var keys *anonymize.Keys
+	if err == nil {
+		keys, err = n.Keys.Load(ctx, epoch)
+	}
 	if errors.Is(err, anonymize.ErrDestroyed) { // an old day once more: its late rows are refused
-		epoch, err = n.Keys.EpochAt(ctx, n.Now().UTC().Truncate(24*time.Hour))
+		if epoch, err = n.Keys.EpochAt(ctx, n.Now().UTC().Truncate(24*time.Hour)); err == nil {
+			keys, err = n.Keys.Load(ctx, epoch)
+		}
 	}
-	if err != nil {
-		return nil, err
-	}
-	keys, err := n.Keys.Load(ctx, epoch)
 	if err != nil {
 		return nil, err
 	}

@@ -83,7 +83,7 @@ func (n *Night) read(ctx context.Context, day string, o ingest.Options, until ti
 		return false, err
 	}
 	if _, ok := src.(timed); ok && !until.After(n.Now()) {
-		o.Until = until
+		o.Until, o.Proof = until, true
 	}
 	report, err := ingest.Run(ctx, src, o)
 	if c, ok := src.(interface{ Close() }); ok {

@@ -96,7 +96,7 @@ func (n *Night) planLog(ctx context.Context, p *Plan) (left *float64, err error)
 	io := n.ingestOptions()
 	io.Anonymizer, io.OnProgress = x, nil
 	if _, ok := src.(timed); ok && !p.Mark.After(n.Now()) {
-		io.Until = p.Mark
+		io.Until, io.Proof = p.Mark, true
 	}
 	waiting, err := ingest.LookAhead(ctx, src, io)
 	if err != nil {

@@ -54,6 +54,24 @@ func (r *retainer) keys(ctx context.Context) error {
 	return err
 }
 
+// keyStates lists the keys that live, with what is due. It destroys nothing.
+func (r *retainer) keyStates(ctx context.Context) ([]KeyStatus, error) {
+	if err := r.look(ctx); err != nil {
+		return nil, err
+	}
+	epochs, err := r.n.Keys.List(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("looking at the keys: %w", err)
+	}
+	states := make([]KeyStatus, 0, len(epochs))
+	for i := range epochs {
+		k := KeyStatus{Epoch: epochs[i].ID, Kind: epochs[i].Kind, CreatedAt: epochs[i].CreatedAt, DueAt: r.due(&epochs[i])}
+		k.Overdue = !r.now.Before(k.DueAt)
+		states = append(states, k)
+	}
+	return states, nil
+}
+
 // due is when a key is to be destroyed.
 func (r *retainer) due(e *anonymize.EpochInfo) time.Time {
 	c := &r.n.Config.Retention

@@ -110,7 +110,7 @@ type KeyStatus struct {
 
 // PrivacyStatus sums up privacy.json.
 type PrivacyStatus struct {
-	Canary           string  `json:"canary"` // clean or found
+	Canary           string  `json:"canary"` // CanaryClean or CanaryFound
 	SuppressedLabels int64   `json:"suppressed_labels"`
 	RekeyedRows      int64   `json:"rekeyed_rows"`
 	SharedBlocks     float64 `json:"shared_block_share"`

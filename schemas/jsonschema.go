@@ -20,3 +20,9 @@ var refreshSchema string
 
 // RefreshSchema is the JSON Schema of the files of `tailgate refresh`.
 func RefreshSchema() string { return refreshSchema }
+
+//go:embed privacy.schema.json
+var privacySchema string
+
+// PrivacySchema is the JSON Schema of privacy.json, which a nightly job writes for each day.
+func PrivacySchema() string { return privacySchema }

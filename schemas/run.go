@@ -33,8 +33,6 @@ type Manifest struct {
 	// Invariants are values measured before and after a rescale.
 	Invariants []Invariant `json:"invariants,omitempty"`
 	Notes      []string    `json:"notes,omitempty"`
-	// Report is what the stage found, as it reports it itself; null where it tells nothing.
-	Report any `json:"report,omitempty"`
 }
 
 // RunFacts are the facts of a run that its validity is judged on.

@@ -1,4 +1,5 @@
-// Package canary plants texts in test logs that must not come out of any stage. It is for tests only.
+// Package canary plants texts in sample logs that must not come out of any stage: for tests, and for the check that the
+// nightly job makes of its own binary. It never sees real logs.
 package canary
 
 import (
