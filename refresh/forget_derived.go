@@ -115,7 +115,7 @@ func (f *forgetting) removeReport(ctx context.Context, key string) error {
 
 // rewriteFolder takes the rows out of the traces of a folder of the root, which is replaced whole.
 func (f *forgetting) rewriteFolder(ctx context.Context, folder string) error {
-	dir, drop, err := f.o.Root.Local(ctx, folder, "")
+	dir, drop, err := f.o.Root.Local(ctx, folder)
 	if err != nil {
 		return err
 	}
