@@ -165,7 +165,14 @@ func (n *Night) expiry(day string) *time.Time {
 
 // look tells what the lake holds of some days.
 func (n *Night) look(ctx context.Context, days ...string) ([]ingest.DayState, error) {
-	states, err := ingest.LookAt(ctx, n.publishOptions(""), days)
+	return n.lookFor(ctx, false, days...)
+}
+
+// lookFor tells what a build would take; with backfill, one of the newest epoch alone.
+func (n *Night) lookFor(ctx context.Context, backfill bool, days ...string) ([]ingest.DayState, error) {
+	o := n.publishOptions("")
+	o.Backfill = backfill
+	states, err := ingest.LookAt(ctx, o, days)
 	if err != nil && fault.Of(err) == fault.Data && fault.Hint(err) == "" {
 		err = fault.Mark(err, fault.Data, "if it is a manifest, move it away: the day is then published anew from its segments")
 	}

@@ -144,7 +144,7 @@ func (n *Night) night(ctx context.Context) (did bool, err error) {
 
 // build does the steps of one day behind the ingest.
 func (n *Night) build(ctx context.Context, day string, backfill bool) (did bool, err error) {
-	states, err := n.look(ctx, day)
+	states, err := n.lookFor(ctx, backfill, day)
 	if err != nil {
 		return false, err
 	}
