@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"time"
 
-	"tailgate/internal/fault"
 	"tailgate/internal/parquetio"
 	"tailgate/profile"
 	"tailgate/schemas"
@@ -215,10 +214,8 @@ type tracer struct {
 
 func (t *tracer) make(dir string, in schemas.FileDigest) error {
 	c := &t.n.Config.Traces
-	for _, class := range c.Classes {
-		if err := t.class(dir, class); err != nil {
-			return err
-		}
+	if err := t.export(dir); err != nil {
+		return err
 	}
 	m := &schemas.Manifest{Kind: "traces", Tool: t.n.Tool, Seed: c.Seed, StartedAt: t.began, EndedAt: t.n.Now().UTC(), Epoch: t.epoch,
 		ExpiresAt: t.n.expiry(t.day), Inputs: []schemas.FileDigest{in}, Files: t.files, Notes: append(t.notes, t.left...),
@@ -229,45 +226,56 @@ func (t *tracer) make(dir string, in schemas.FileDigest) error {
 	return m.Write(dir)
 }
 
-// class makes the trace of a class and what is rescaled of it. A class that the day does not have is left out.
-func (t *tracer) class(dir, class string) error {
+// export makes the traces of one reading of the day. A class that the day does not have is left out.
+func (t *tracer) export(dir string) error {
 	c := &t.n.Config.Traces
-	o := trace.ExportOptions{Day: t.day, View: c.View, BlockSize: c.BlockSize, Seed: c.Seed}
-	if class != All {
-		o.Classes = []string{class}
+	lists := make([][]string, len(c.Classes))
+	for i, class := range c.Classes {
+		if class != All {
+			lists[i] = []string{class}
+		}
 	}
-	s, err := trace.ExportStream(t.ctx, t.lake, o)
-	if errors.Is(err, trace.ErrNoClass) || fault.Of(err) == fault.Data && t.ctx.Err() == nil && errors.Is(err, trace.ErrEmptyView) {
-		t.left = append(t.left, fmt.Sprintf("%s: the %s view of the day has no such request", class, c.View))
-		return nil
+	streams, err := trace.ExportStreams(t.ctx, t.lake, trace.ExportOptions{Day: t.day, View: c.View, BlockSize: c.BlockSize, Seed: c.Seed}, lists...)
+	if errors.Is(err, trace.ErrEmptyView) {
+		streams, err = make([]*trace.Stream, len(lists)), nil
 	}
 	if err != nil {
 		return err
 	}
-	defer s.Close()
+	for i, s := range streams {
+		if s == nil {
+			t.left = append(t.left, fmt.Sprintf("%s: the %s view of the day has no such request", c.Classes[i], c.View))
+			continue
+		}
+		defer s.Close()
+		if err := t.class(dir, c.Classes[i], s); err != nil {
+			return err
+		}
+		s.Close() // so early gives the disk free
+	}
+	return nil
+}
+
+// class writes the trace of a class and what is rescaled of it.
+func (t *tracer) class(dir, class string, s *trace.Stream) error {
 	t.epoch = s.Meta.Epoch
 	s.Meta.Name = "day=" + t.day
-	name := filepath.Join(dir, traceName(class, ""))
-	if err := t.write(dir, name, s); err != nil {
+	if err := t.write(dir, filepath.Join(dir, traceName(class, "")), s); err != nil {
 		return err
 	}
-	for i := range c.Scales {
-		if err := t.rescale(dir, class, name, i); err != nil {
-			return fmt.Errorf("rescaling %s to %s: %w", class, c.Scales[i], err)
+	scales := t.n.Config.Traces.Scales
+	for i := range scales {
+		if err := t.rescale(dir, class, s, i); err != nil {
+			return fmt.Errorf("rescaling %s to %s: %w", class, scales[i], err)
 		}
 	}
 	return nil
 }
 
-// rescale makes one rescaled trace of the file of its class, as `tailgate rescale` does. One with a broken invariant is
-// left out: it would not be this traffic.
-func (t *tracer) rescale(dir, class, from string, i int) error {
+// rescale makes one rescaled trace of the trace of its class, with the bytes that `tailgate rescale` makes of its file. One
+// with a broken invariant is left out: it would not be this traffic.
+func (t *tracer) rescale(dir, class string, src *trace.Stream, i int) error {
 	c := &t.n.Config.Traces
-	src, err := trace.Scan(t.ctx, from, trace.Options{Seed: c.Seed})
-	if err != nil {
-		return err
-	}
-	defer src.Close()
 	res, err := synth.RescaleStream(t.ctx, src, c.options(i))
 	if err == nil {
 		defer res.Close()

@@ -250,6 +250,12 @@ func (n *Night) publish(ctx context.Context, j *journal, s *ingest.DayState, bac
 			if err := n.Guard(ctx, "publish", func() error { return nil }); err != nil {
 				return nil, err
 			}
+			if j.Good { // until all that is made of the new build is there: a run that is killed behind the publish goes on
+				j.Good = false
+				if err := n.writeJournal(ctx, j); err != nil {
+					return nil, err
+				}
+			}
 			report, err := ingest.Publish(ctx, o)
 			if err != nil {
 				return nil, err

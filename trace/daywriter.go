@@ -13,13 +13,12 @@ import (
 // isCoarse tells a clock too coarse for a trace.
 func isCoarse(resolutionUs int64) bool { return resolutionUs >= quantumUnits*1000 }
 
-// dayWriter gives the rows their ids, their place inside the tick of a coarse clock, and their turns.
+// dayWriter gives the rows of one trace their place inside the tick of a coarse clock, and their turns.
 type dayWriter struct {
 	e       *exporter
-	k       *kept
 	zero    int64
 	quantum int64
-	medians map[string]int32
+	spreads int64 // rows that were spread
 	draws   *rand.Rand
 	tick    []schemas.TraceRow // rows of one tick of a coarse clock
 	turns   []*int32           // what the lake tells of them
@@ -31,13 +30,9 @@ type dayWriter struct {
 	links  linker
 }
 
-func newDayWriter(e *exporter, k *kept, zero int64) *dayWriter {
-	w := &dayWriter{e: e, k: k, zero: zero, medians: map[string]int32{}, out: NewSpool(true), links: linker{last: map[xxh3.Uint128]sessionState{}},
-		draws: rng.New(e.o.Seed, "spread")}
-	for class, n := range e.inputs {
-		w.medians[class] = newRanks(n).at(.5)
-	}
-	if k.coarse {
+func newDayWriter(e *exporter, coarse bool, zero int64) *dayWriter {
+	w := &dayWriter{e: e, zero: zero, out: NewSpool(true), links: linker{last: map[xxh3.Uint128]sessionState{}}, draws: rng.New(e.o.Seed, "spread")}
+	if coarse {
 		w.spread = NewSpool(false)
 	}
 	return w
@@ -50,31 +45,25 @@ func (w *dayWriter) close() {
 	}
 }
 
-// row takes the next row by arrival.
+// row takes the next row by arrival, and leaves l as it is.
 func (w *dayWriter) row(l *lakeRow) error {
-	if !w.e.inWindow(l) || !w.e.inClasses(l) {
-		return nil
-	}
-	if l.noInput {
-		n, ok := w.medians[label(l.Class)]
-		if !ok {
-			n = w.medians[allClasses]
-		}
-		l.InputTokens = n
-	}
-	w.e.privates.fill(l, &w.k.used)
-	l.ScheduledUs -= w.zero
+	row := l.TraceRow
+	row.ScheduledUs -= w.zero
 	if w.spread == nil {
-		return w.put(&l.TraceRow, l.turn)
+		return w.put(&row, l.turn)
 	}
-	if len(w.tick) > 0 && (w.tick[0].ScheduledUs != l.ScheduledUs || w.step != l.resolutionUs) {
+	if len(w.tick) > 0 && (w.tick[0].ScheduledUs != row.ScheduledUs || w.step != l.resolutionUs) {
 		if err := w.flush(); err != nil {
 			return err
 		}
 	}
 	w.step = l.resolutionUs
-	w.tick = append(w.tick, w.keep.clone(&l.TraceRow))
-	w.turns = append(w.turns, l.turn)
+	w.tick = append(w.tick, w.keep.clone(&row))
+	turn := l.turn
+	if turn != nil {
+		turn = new(*turn)
+	}
+	w.turns = append(w.turns, turn)
 	return nil
 }
 
@@ -85,7 +74,7 @@ func (w *dayWriter) flush() error {
 			w.tick[i].ScheduledUs = at
 		}
 		w.quantum = max(w.quantum, w.step)
-		w.e.spread += int64(n)
+		w.spreads += int64(n)
 	}
 	for i := range w.tick {
 		// The spool has no place for a turn that is not told: −1 stands for it.
@@ -130,7 +119,7 @@ func (w *dayWriter) stream(ctx context.Context, m Meta) (*Stream, error) {
 	if w.quantum > 0 {
 		m.QuantumUs, m.Spread, m.Seed = w.quantum, true, w.e.o.Seed
 	}
-	return w.out.Stream(m, w.e.notes())
+	return w.out.Stream(m, w.e.notes(w.spreads))
 }
 
 // linker ties the turns of each session: the parent is the latest earlier row of a lower turn. A session whose turns

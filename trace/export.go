@@ -4,15 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
 	"tailgate/internal/fault"
-	"tailgate/internal/parquetio"
-	"tailgate/internal/rng"
 	"tailgate/schemas"
 )
 
@@ -72,6 +69,24 @@ var ErrEmptyView = errors.New("holds no request")
 // ExportStream is Export for a day that need not fit in memory: the rows are on disk, as those of Scan. While it
 // makes them it keeps 9 to 13 bytes for each distinct block, 60 for each session and 16 for each of its rows.
 func ExportStream(ctx context.Context, lake string, o ExportOptions) (*Stream, error) {
+	list, err := exportAll(ctx, lake, o, [][]string{o.Classes}, false)
+	if err != nil {
+		return nil, err
+	}
+	return list[0], nil
+}
+
+// ExportStreams makes several traces of one day, which it reads once: one for each list of classes, an empty list is all
+// of them. Each has the rows that ExportStream gives for the same classes; a prompt block has the same id in all of
+// them. A list of whose classes the day has none gives nil. Close each.
+func ExportStreams(ctx context.Context, lake string, o ExportOptions, classes ...[]string) ([]*Stream, error) {
+	if len(o.Classes) > 0 {
+		return nil, fault.Mark(errors.New("classes of several traces are listed for each"), fault.Usage, "")
+	}
+	return exportAll(ctx, lake, o, classes, true)
+}
+
+func exportAll(ctx context.Context, lake string, o ExportOptions, classes [][]string, absent bool) ([]*Stream, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
@@ -85,26 +100,26 @@ func ExportStream(ctx context.Context, lake string, o ExportOptions) (*Stream, e
 	if err != nil {
 		return nil, fmt.Errorf("exporting %s: %w", o.Day, err)
 	}
-	e := newExporter(o)
+	e := newExporter(o, classes)
 	defer e.close()
-	footer, err := e.readDay(ctx, path)
+	m := Meta{Name: filepath.ToSlash(filepath.Join(lake, "day="+o.Day)), Format: FormatLake, Unit: UnitMicros, Convention: ConventionCumulative}
+	footer, err := e.readDay(ctx, path, &m)
 	if err != nil {
 		return nil, err
 	}
 	if e.inView == 0 {
-		return nil, fault.Mark(fmt.Errorf("exporting %s: its %s view %w", o.Day, o.View, ErrEmptyView), fault.Data, strings.Join(e.notes(), "; "))
+		return nil, fault.Mark(fmt.Errorf("exporting %s: its %s view %w", o.Day, o.View, ErrEmptyView), fault.Data, strings.Join(e.notes(0), "; "))
 	}
-	m := Meta{Name: filepath.ToSlash(filepath.Join(lake, "day="+o.Day)), Format: FormatLake, Unit: UnitMicros,
-		Convention: ConventionCumulative, Tokenizer: footer[schemas.KeyTokenizer], Epoch: footer[schemas.KeyEpoch]}
-	if err := digestFile(path, &m); err != nil {
-		return nil, err
-	}
-	s, err := e.finish(ctx, m)
+	m.Tokenizer, m.Epoch = footer[schemas.KeyTokenizer], footer[schemas.KeyEpoch]
+	list, err := e.finish(ctx, m, absent)
 	if err != nil {
 		return nil, fmt.Errorf("exporting %s: %w", m.Name, err)
 	}
-	return s, nil
+	return list, nil
 }
+
+// DayFile is the path of the one file of a published day of a lake in a folder.
+func DayFile(lake, day string) (string, error) { return dayFile(lake, day) }
 
 // dayFile finds the one file of a day.
 func dayFile(lake, day string) (string, error) {
@@ -128,94 +143,3 @@ func dayFile(lake, day string) (string, error) {
 	}
 	return filepath.Join(dir, files[0]), nil
 }
-
-// readDay reads the rows of the view.
-func (e *exporter) readDay(ctx context.Context, path string) (map[string]string, error) {
-	broken := func(err error) error { return fault.Mark(fmt.Errorf("reading %s: %w", path, err), fault.Data, "") }
-	pq, err := parquetio.Open[schemas.Request](path)
-	if err != nil {
-		return nil, fault.Mark(err, fault.Data, "") // it names the file
-	}
-	defer pq.Close()
-	if got := pq.Footer()[schemas.KeySchema]; got != schemas.TableRequests {
-		return nil, broken(fmt.Errorf("holds the table %q of tailgate, not published requests", got))
-	}
-	batch := make([]schemas.Request, 1024)
-	for place := int64(0); ; {
-		n, err := pq.Read(batch)
-		if errors.Is(err, io.EOF) {
-			return pq.Footer(), nil
-		}
-		if err != nil {
-			return nil, broken(err)
-		}
-		if ctx.Err() != nil {
-			return nil, fmt.Errorf("reading %s: %w", path, ctx.Err())
-		}
-		for i := range batch[:n] {
-			if e.wants(&batch[i]) {
-				if err := e.take(&batch[i], place); err != nil {
-					return nil, broken(fmt.Errorf("row %d: %w", place, err))
-				}
-			}
-			place++
-		}
-	}
-}
-
-// wants tells whether the view has r, and counts what it leaves out.
-func (e *exporter) wants(r *schemas.Request) bool {
-	switch {
-	case r.IsProbe:
-		e.probes++
-	case r.Op != schemas.OpChat && r.Op != schemas.OpCompletion && r.Op != schemas.OpResponses:
-		e.otherOps++
-	case e.o.View == ViewEngine && !r.ReachedEngine:
-		e.unreached++
-	case e.o.View == ViewClient && r.Attempt != 0:
-		e.retries++
-	default:
-		return true
-	}
-	return false
-}
-
-// take takes r.
-func (e *exporter) take(r *schemas.Request, place int64) error {
-	l := lakeRow{key: rng.Hash(uint64(r.RequestKey), uint64(r.Attempt)), resolutionUs: r.TimeResolutionUs, turn: r.Turn}
-	row := &l.TraceRow
-	row.SourceRow, row.ScheduledUs, row.Stream = place, r.ArrivedAt.UnixMicro(), r.Stream
-	row.Tenant, row.Class, row.Session = e.strings.ptr(r.Tenant), e.strings.ptr(r.Class), e.strings.ptr(r.Session)
-	if r.Model != "" {
-		row.Model = e.strings.ptr(&r.Model)
-	}
-	if r.Status != schemas.StatusOK {
-		row.Status = e.strings.ptr(&r.Status)
-	}
-	if r.OutputTokens != nil && *r.OutputTokens > 0 && !Failed(row) {
-		row.OutputTokens = r.OutputTokens
-	}
-	if r.SampledFraction > 0 && r.SampledFraction < 1 {
-		e.sampled++
-	}
-	if r.InputTokens != nil {
-		row.InputTokens = *r.InputTokens
-		e.inputs.add(row.Class, row.InputTokens)
-	} else {
-		l.noInput = true
-		e.medianInputs++
-	}
-	if r.HashIDs != nil {
-		if err := checkLakePrompt(r); err != nil {
-			return err
-		}
-		row.HashIDs = e.privates.derive(r)
-		if row.Damaged = r.PromptState == schemas.PromptTruncated || r.PromptState == schemas.PromptRedacted; row.Damaged {
-			e.damaged++
-		}
-	}
-	return e.add(&l)
-}
-
-// DayFile is the path of the one file of a published day of a lake in a folder.
-func DayFile(lake, day string) (string, error) { return dayFile(lake, day) }

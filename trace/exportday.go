@@ -13,39 +13,46 @@ import (
 
 	"tailgate/internal/fault"
 	"tailgate/internal/spill"
-	"tailgate/schemas"
 )
 
-// lakeRow is a trace row in the making; ScheduledUs is wall time until it is given out.
-type lakeRow struct {
-	schemas.TraceRow
-	key          uint64 // of the request and attempt
-	resolutionUs int64
-	turn         *int32
-	noInput      bool
-}
-
-// exporter makes a trace of the requests of a day: ordered on disk by arrival, resolution and place in the day.
+// exporter makes traces of the requests of a day: read once, on disk in the order of arrival, resolution and place in the
+// day, and given out from there to each trace.
 type exporter struct {
 	o        ExportOptions
-	strings  *intern
+	cuts     []dayCut
 	privates privateIDs
 	inputs   classMedians
-	sorter   *spill.Sorter
-	enc      rowEncoder
-	rec      []byte
+	used     idSet // ids of all blocks of the view that are not private; then also those that private ones got
+	tape     tape
+	out      frameWriter
+	unsorted bool // the file has another order
 
-	inView, first, last int64 // rows of the view, their first and last arrival
+	inView, first, last int64           // rows of the view, their first and last arrival
+	lastStep            int64           // resolution of the last row
+	inWindow            int64           // rows
+	classes             map[string]bool // in the window
 	probes, otherOps, unreached, retries, medianInputs,
-	sampled, spread, damaged int64
+	sampled, damaged int64
 }
 
-func newExporter(o ExportOptions) *exporter {
-	return &exporter{o: o, strings: newIntern(), privates: privateIDs{size: o.BlockSize}, first: math.MaxInt64, last: math.MinInt64,
-		inputs: classMedians{}, sorter: spill.NewSorter(os.TempDir(), sortBudget)}
+// dayCut is what a first look tells of the rows of one trace.
+type dayCut struct {
+	classes []string // empty = all
+	rows    int64
+	ids     bool
+	coarse  bool
 }
 
-func (e *exporter) close() { e.sorter.Close() }
+func newExporter(o ExportOptions, classes [][]string) *exporter {
+	e := &exporter{o: o, privates: privateIDs{size: o.BlockSize}, first: math.MaxInt64, last: math.MinInt64, inputs: classMedians{}, classes: map[string]bool{}}
+	for _, list := range classes {
+		e.cuts = append(e.cuts, dayCut{classes: list})
+	}
+	e.out.tape = &e.tape
+	return e
+}
+
+func (e *exporter) close() { e.tape.close() }
 
 // classMedians counts lengths by class, "" for none, and those of all rows under allClasses.
 type classMedians map[string]map[int32]int64
@@ -61,99 +68,191 @@ func (c classMedians) add(class *string, n int32) {
 	}
 }
 
-// lakeHead is the part of a record that orders it: arrival, resolution, place.
-const lakeHead = 24
-
-// add puts a row on disk.
-func (e *exporter) add(l *lakeRow) error {
+// put takes the next row of the view in the order of the file.
+func (e *exporter) put(l *lakeRow) error {
+	e.unsorted = e.unsorted || e.inView > 0 && (l.ScheduledUs < e.last || l.ScheduledUs == e.last && l.resolutionUs < e.lastStep)
+	e.first, e.last, e.lastStep = min(e.first, l.ScheduledUs), max(e.last, l.ScheduledUs), l.resolutionUs
 	e.inView++
-	e.first, e.last = min(e.first, l.ScheduledUs), max(e.last, l.ScheduledUs)
-	rec := binary.BigEndian.AppendUint64(e.rec[:0], uint64(l.ScheduledUs)^1<<63)
-	rec = binary.BigEndian.AppendUint64(rec, uint64(l.resolutionUs)^1<<63)
-	rec = binary.BigEndian.AppendUint64(rec, uint64(l.SourceRow))
-	flags, turn := byte(0), int64(0)
-	if l.noInput {
-		flags |= 1
+	for _, id := range l.HashIDs {
+		if id != private {
+			e.used.add(id)
+		}
 	}
-	if l.turn != nil {
-		flags |= 2
-		turn = int64(*l.turn)
+	if e.holds(l) {
+		e.inWindow++
+		if l.Class != nil && !e.classes[*l.Class] {
+			e.classes[*l.Class] = true
+		}
+		for i := range e.cuts {
+			if c := &e.cuts[i]; c.has(l) {
+				c.rows++
+				c.ids = c.ids || l.HashIDs != nil
+				c.coarse = c.coarse || isCoarse(l.resolutionUs)
+			}
+		}
 	}
-	rec = binary.LittleEndian.AppendUint64(append(rec, flags), l.key)
-	rec = binary.AppendVarint(rec, turn)
-	e.enc.start()
-	e.rec = e.enc.row(rec, &l.TraceRow, 0, false, nil)
-	e.strings.trim()
-	return e.sorter.Add(e.rec)
+	return e.out.addLake(l)
+}
+
+// holds tells whether the window holds a row.
+func (e *exporter) holds(l *lakeRow) bool {
+	return e.o.Window == (Window{}) || e.o.Window.holds(l.ScheduledUs-e.midnight())
+}
+
+func (c *dayCut) has(l *lakeRow) bool {
+	return len(c.classes) == 0 || l.Class != nil && slices.Contains(c.classes, *l.Class)
 }
 
 // each visits the rows of the view in order. A row is valid until visit returns.
 func (e *exporter) each(ctx context.Context, visit func(l *lakeRow) error) error {
-	m, err := spill.Merge(e.sorter)
+	d := newRowDecoder()
+	return e.tape.each(func(f frame, blob []byte) error {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		d.start(f, blob)
+		for range f.rows {
+			l, err := d.nextLake()
+			if err == nil {
+				err = visit(&l)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// sort puts the rows in order, those of a file that has another one.
+func (e *exporter) sort(ctx context.Context) error {
+	sorter := spill.NewSorter(os.TempDir(), sortBudget)
+	defer sorter.Close()
+	var rec []byte
+	var enc rowEncoder
+	if err := e.each(ctx, func(l *lakeRow) error {
+		rec = binary.BigEndian.AppendUint64(rec[:0], uint64(l.ScheduledUs)^1<<63)
+		rec = binary.BigEndian.AppendUint64(rec, uint64(l.resolutionUs)^1<<63)
+		rec = binary.BigEndian.AppendUint64(rec, uint64(l.SourceRow))
+		enc.start()
+		rec = enc.lakeRow(rec, l)
+		return sorter.Add(rec)
+	}); err != nil {
+		return err
+	}
+	if err := sorter.Seal(); err != nil {
+		return err
+	}
+	m, err := spill.Merge(sorter)
 	if err != nil {
 		return err
 	}
+	e.tape.close()
+	e.tape = tape{}
 	d := newRowDecoder()
-	for n := 0; ; n++ {
+	for {
 		rec, err := m.Next()
 		if errors.Is(err, io.EOF) {
-			return nil
+			break
 		}
 		if err != nil {
 			return err
 		}
-		if n%4096 == 0 && ctx.Err() != nil {
-			return context.Cause(ctx)
+		d.start(frame{}, rec[24:]) // behind arrival, resolution and place
+		l, err := d.nextLake()
+		if err == nil {
+			err = e.out.addLake(&l)
 		}
-		l := lakeRow{resolutionUs: int64(binary.BigEndian.Uint64(rec[8:]) ^ 1<<63), noInput: rec[lakeHead]&1 != 0,
-			key: binary.LittleEndian.Uint64(rec[lakeHead+1:])}
-		d.start(frame{}, rec[lakeHead+9:])
-		turn := int32(d.varint())
-		if rec[lakeHead]&2 != 0 {
-			l.turn = &turn
-		}
-		if err := d.next(); err != nil {
-			return err
-		}
-		l.TraceRow = d.row
-		if err := visit(&l); err != nil {
+		if err != nil {
 			return err
 		}
 	}
+	return errors.Join(e.out.flush(), e.tape.seal())
 }
 
-// kept is what a first look at the rows tells of those that become the trace.
-type kept struct {
-	rows, inWindow int64
-	classes        map[string]bool // in the window
-	ids            bool
-	coarse         bool
-	used           idSet // ids of all blocks that are not private
-}
-
-// finish makes the trace.
-func (e *exporter) finish(ctx context.Context, m Meta) (*Stream, error) {
+// finish makes the traces; absent says that a trace may have no row.
+func (e *exporter) finish(ctx context.Context, m Meta, absent bool) (_ []*Stream, err error) {
 	if len(e.inputs) == 0 {
 		return nil, fault.Mark(errors.New("no request has a known input length"), fault.Data, "")
 	}
-	if err := e.sorter.Seal(); err != nil {
+	if err := e.tape.seal(); err != nil {
 		return nil, err
+	}
+	if err := e.refuse(absent); err != nil {
+		return nil, err
+	}
+	if e.unsorted {
+		if err := e.sort(ctx); err != nil {
+			return nil, err
+		}
 	}
 	zero, length := e.span()
 	m.StartedAt, m.LengthUs = time.UnixMicro(zero).UTC(), max(length, 0)
-	k, err := e.survey(ctx)
-	if err != nil {
+	out := make([]*dayWriter, len(e.cuts))
+	for i := range e.cuts {
+		out[i] = newDayWriter(e, e.cuts[i].coarse, zero)
+		defer out[i].close()
+	}
+	if err := e.write(ctx, out); err != nil {
 		return nil, err
 	}
-	if k.ids {
-		m.BlockSize = e.o.BlockSize
+	list := make([]*Stream, len(out))
+	defer func() {
+		if err != nil {
+			closeAll(list)
+		}
+	}()
+	for i, w := range out {
+		if e.cuts[i].rows == 0 {
+			continue
+		}
+		m := m
+		if e.cuts[i].ids {
+			m.BlockSize = e.o.BlockSize
+		}
+		if list[i], err = w.stream(ctx, m); err != nil {
+			return nil, err
+		}
 	}
-	out := newDayWriter(e, k, zero)
-	defer out.close()
-	if err := e.each(ctx, out.row); err != nil {
-		return nil, err
+	return list, nil
+}
+
+func closeAll(list []*Stream) {
+	for _, s := range list {
+		if s != nil {
+			s.Close()
+		}
 	}
-	return out.stream(ctx, m)
+}
+
+// write gives each row its ids and length, and then to the traces that it belongs to.
+func (e *exporter) write(ctx context.Context, out []*dayWriter) error {
+	medians := map[string]int32{}
+	for class, n := range e.inputs {
+		medians[class] = newRanks(n).at(.5)
+	}
+	return e.each(ctx, func(l *lakeRow) error {
+		e.privates.fill(l, &e.used)
+		if !e.holds(l) {
+			return nil
+		}
+		if l.noInput {
+			n, ok := medians[label(l.Class)]
+			if !ok {
+				n = medians[allClasses]
+			}
+			l.InputTokens = n
+		}
+		for i, w := range out {
+			if !e.cuts[i].has(l) {
+				continue
+			}
+			if err := w.row(l); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 func (e *exporter) midnight() int64 {
@@ -161,7 +260,7 @@ func (e *exporter) midnight() int64 {
 	return day.UnixMicro()
 }
 
-// span is the wall time of the trace's zero, and its length.
+// span is the wall time of the traces' zero, and their length.
 func (e *exporter) span() (zero, length int64) {
 	if e.o.Window == (Window{}) {
 		return e.first, e.last - e.first
@@ -173,45 +272,17 @@ func (e *exporter) span() (zero, length int64) {
 	return e.midnight() + e.o.Window.From.Microseconds(), (end - e.o.Window.From).Microseconds()
 }
 
-func (e *exporter) inWindow(l *lakeRow) bool {
-	return e.o.Window == (Window{}) || e.o.Window.holds(l.ScheduledUs-e.midnight())
-}
-
-func (e *exporter) inClasses(l *lakeRow) bool {
-	return len(e.o.Classes) == 0 || l.Class != nil && slices.Contains(e.o.Classes, *l.Class)
-}
-
-// survey looks at the rows that become the trace, and refuses a window or class without any.
-func (e *exporter) survey(ctx context.Context) (*kept, error) {
-	k := &kept{classes: map[string]bool{}}
-	err := e.each(ctx, func(l *lakeRow) error {
-		if !e.inWindow(l) {
-			return nil
-		}
-		k.inWindow++
-		if l.Class != nil {
-			k.classes[*l.Class] = true
-		}
-		if !e.inClasses(l) {
-			return nil
-		}
-		k.rows++
-		k.ids = k.ids || l.HashIDs != nil
-		k.coarse = k.coarse || isCoarse(l.resolutionUs)
-		for _, id := range l.HashIDs {
-			if id != private {
-				k.used.add(id)
-			}
-		}
-		return nil
-	})
-	if err == nil && k.inWindow == 0 {
+// refuse refuses a window without any request, and unless they may be absent classes without any.
+func (e *exporter) refuse(absent bool) error {
+	if e.inWindow == 0 {
 		midnight := e.midnight()
-		return nil, fault.Mark(fmt.Errorf("window %v holds no request: the day has them from %v to %v after midnight", e.o.Window,
+		return fault.Mark(fmt.Errorf("window %v holds no request: the day has them from %v to %v after midnight", e.o.Window,
 			micros(e.first-midnight), micros(e.last-midnight)), fault.Usage, "")
 	}
-	if err == nil && len(e.o.Classes) > 0 {
-		err = knownClasses(e.o.Classes, k.classes)
+	for _, c := range e.cuts {
+		if len(c.classes) > 0 && !absent {
+			return knownClasses(c.classes, e.classes)
+		}
 	}
-	return k, err
+	return nil
 }

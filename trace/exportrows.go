@@ -5,29 +5,27 @@ import (
 	"fmt"
 
 	"tailgate/internal/rng"
-	"tailgate/schemas"
 )
 
 // lakeBlock is the block size of the lake, in tokens.
 const lakeBlock = 16
 
 // checkLakePrompt holds a row to what the lake promises of a prompt that was hashed.
-func checkLakePrompt(r *schemas.Request) error {
-	if r.InputTokens == nil || *r.InputTokens < 0 {
+func checkLakePrompt(input int32, have int, private, tailTokens int32) error {
+	if input < 0 {
 		return errors.New("hash_ids without input_tokens")
 	}
-	have, full, tail := len(r.HashIDs), int(*r.InputTokens)/lakeBlock, *r.InputTokens%lakeBlock
-	sharedTail := tail > 0 && have == full+1 && r.PrivateBlocks == 0
-	if r.PrivateBlocks < 0 || r.TailTokens != tail || have+int(r.PrivateBlocks) != full && !sharedTail {
-		return fmt.Errorf("%d hash_ids, %d private_blocks and %d tail_tokens do not make %d input_tokens", len(r.HashIDs),
-			r.PrivateBlocks, r.TailTokens, *r.InputTokens)
+	full, tail := int(input)/lakeBlock, input%lakeBlock
+	sharedTail := tail > 0 && have == full+1 && private == 0
+	if private < 0 || tailTokens != tail || have+int(private) != full && !sharedTail {
+		return fmt.Errorf("%d hash_ids, %d private_blocks and %d tail_tokens do not make %d input_tokens", have, private, tailTokens, input)
 	}
 	return nil
 }
 
 // privateIDs derives the hash ids of a trace from those of the lake. The id of block k of size tokens is the
 // lake's id at index size/16·(k+1) − 1, which covers everything before it; the partial tail has the last one.
-// Where the lake keeps no id, nobody shares the block, and it gets an id that no other block has.
+// Where the lake keeps no id, nobody shares the block, and it gets an id that no other block of the view has.
 type privateIDs struct {
 	size int
 	hash func(keys ...uint64) uint64 // nil = rng.Hash
@@ -36,17 +34,17 @@ type privateIDs struct {
 // private marks a block without an id in the lake. Ids of the lake are never negative.
 const private = -1
 
-func (p *privateIDs) derive(r *schemas.Request) []int64 {
-	n, per := blocks(*r.InputTokens, p.size), p.size/lakeBlock
-	last := blocks(*r.InputTokens, lakeBlock) - 1
-	ids := make([]int64, n)
-	for k := range ids {
-		ids[k] = private
-		if at := min(per*(k+1)-1, last); at < len(r.HashIDs) {
-			ids[k] = r.HashIDs[at]
+func (p *privateIDs) derive(to []int64, input int32, list []int64) []int64 {
+	n, per := blocks(input, p.size), p.size/lakeBlock
+	last := blocks(input, lakeBlock) - 1
+	for k := range n {
+		id := int64(private)
+		if at := min(per*(k+1)-1, last); at < len(list) {
+			id = list[at]
 		}
+		to = append(to, id)
 	}
-	return ids
+	return to
 }
 
 // fill gives the private blocks of a row their ids: a hash of request, attempt and index, drawn again where it is
@@ -74,8 +72,8 @@ func label(s *string) string {
 	return *s
 }
 
-// notes counts what the view left out or changed.
-func (e *exporter) notes() []string {
+// notes counts what the view left out or changed, with the rows of a trace that were spread.
+func (e *exporter) notes(spread int64) []string {
 	var out []string
 	for _, n := range []struct {
 		n    int64
@@ -88,7 +86,7 @@ func (e *exporter) notes() []string {
 		{e.medianInputs, "requests have no known input length: the median of their class stands for it"},
 		{e.sampled, "requests come from logs that hold only a sample of the traffic: the rate is too low by that"},
 		{e.damaged, "requests have a prompt that was cut or redacted: behind it they share nothing here, whatever they shared"},
-		{e.spread, "requests come from a clock coarser than 10 ms: spread over its resolution"},
+		{spread, "requests come from a clock coarser than 10 ms: spread over its resolution"},
 	} {
 		if n.n > 0 {
 			out = append(out, fmt.Sprintf("%d %s", n.n, n.what))

@@ -149,3 +149,13 @@ func TestPrivateIDsAvoidTakenOnes(t *testing.T) {
 		}
 	}
 }
+
+// Labels are written as encoding/json has them.
+func TestLabelsAreQuotedAsJSON(t *testing.T) {
+	for _, s := range []string{"", "t_abc", `a"b`, `a\b`, "<&>", "é", "\u2028", "\x7f", "\x00", "\xff", "s#1@2.5x/ok"} {
+		want := append(append([]byte(nil), `,"tenant":`...), quoted(s)...)
+		if got := appendText(nil, keyTenant, &s); string(got) != string(want) {
+			t.Errorf("%q: %s, want %s", s, got, want)
+		}
+	}
+}

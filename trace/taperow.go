@@ -170,6 +170,7 @@ type rowDecoder struct {
 	strings *intern
 	output  int32
 	parent  int64
+	turn    int32
 	ids     []int64
 	stream  bool
 	broken  bool

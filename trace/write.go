@@ -201,7 +201,13 @@ func appendText(b []byte, k key, s *string) []byte {
 	if s == nil {
 		return b
 	}
-	return append(appendKey(b, k), quoted(*s)...)
+	b = appendKey(b, k)
+	for i := range len(*s) {
+		if c := (*s)[i]; c < ' ' || c >= 0x7f || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
+			return append(b, quoted(*s)...)
+		}
+	}
+	return append(append(append(b, '"'), *s...), '"') // as quoted has it
 }
 
 func quoted(s string) []byte {

@@ -239,18 +239,35 @@ func (c *Chunks) Float64s(group int, name string, null float64, to []float64) ([
 
 // Bools appends the values of a flat BOOLEAN column, false where a row has none.
 func (c *Chunks) Bools(group int, name string, to []bool) ([]bool, error) {
+	return booleans(c, group, name, to, func(v, _ bool) bool { return v })
+}
+
+// OptionalBools appends the values of a flat BOOLEAN column as 0 and 1, −1 where a row has none.
+func (c *Chunks) OptionalBools(group int, name string, to []int8) ([]int8, error) {
+	return booleans(c, group, name, to, func(v, null bool) int8 {
+		switch {
+		case null:
+			return -1
+		case v:
+			return 1
+		}
+		return 0
+	})
+}
+
+func booleans[T any](c *Chunks, group int, name string, to []T, as func(v, null bool) T) ([]T, error) {
 	err := c.each(group, name, false, []parquet.Kind{parquet.Boolean}, func(p chunkPage, _ parquet.Kind) error {
 		bits, next := p.data.Boolean(), 0
 		if p.dict != nil || 8*len(bits) < p.values {
 			return errLevels
 		}
 		for i := range p.levels {
-			v := false
+			v, null := false, true
 			if p.defs == nil || p.defs[i] == byte(p.full) {
-				v = bits[next>>3]>>(next&7)&1 == 1
+				v, null = bits[next>>3]>>(next&7)&1 == 1, false
 				next++
 			}
-			to = append(to, v)
+			to = append(to, as(v, null))
 		}
 		return nil
 	})

@@ -112,7 +112,7 @@ func readChunked(path string) (_ []chunked, err error) {
 		}
 		id, at, small, turn, code, part := ints("id"), ints("at"), ints("small"), ints("turn"), ints("code"), ints("part")
 		oks, e1 := c.Bools(g, "ok", nil)
-		maybes, e2 := c.Bools(g, "maybe", nil)
+		maybes, e2 := c.OptionalBools(g, "maybe", nil)
 		shares, e3 := c.Float64s(g, "share", -1, nil)
 		kind, name, tag := labels("kind"), labels("name"), labels("tag")
 		ids, must := lists("ids"), lists("must")
@@ -125,7 +125,10 @@ func readChunked(path string) (_ []chunked, err error) {
 				w.At = &at[i]
 			}
 			if turn[i] != math.MinInt64 {
-				w.Turn, w.Maybe = new(int32(turn[i])), &maybes[i]
+				w.Turn = new(int32(turn[i]))
+			}
+			if maybes[i] >= 0 {
+				w.Maybe = new(maybes[i] == 1)
 			}
 			if shares[i] >= 0 {
 				w.Share = &shares[i]

@@ -9,11 +9,15 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 
+	"golang.org/x/sync/errgroup"
+
 	"tailgate/internal/fault"
 	"tailgate/internal/objstore"
+	"tailgate/internal/version"
 	"tailgate/trace"
 )
 
@@ -61,6 +65,64 @@ func (a *app) exportStream(ctx context.Context, lake string, o trace.ExportOptio
 	s.Meta.Name = day.name
 	return s, nil
 }
+
+// exportSplit writes one trace for each class into a folder, two and more at a time. A class that the day does not have is
+// noted.
+func (a *app) exportSplit(ctx context.Context, lake string, o trace.ExportOptions, split []string, dir, format string) error {
+	lists := make([][]string, len(split))
+	for i, class := range split {
+		if class != allClasses {
+			lists[i] = []string{class}
+		}
+		if class == "" || strings.ContainsAny(class, `/\`) || slices.Contains(split[:i], class) {
+			return usage(fmt.Errorf("--split: %q cannot name a file, or stands twice", class), "")
+		}
+	}
+	if err := o.Validate(); err != nil {
+		return err
+	}
+	day, err := a.fetchDay(ctx, lake, o.Day)
+	if err != nil {
+		return fmt.Errorf("exporting %s: %w", o.Day, err)
+	}
+	defer day.drop()
+	streams, err := trace.ExportStreams(ctx, day.dir, o, lists...)
+	if err != nil {
+		return day.renamed(err)
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("making %s: %w", dir, err)
+	}
+	ending := ".jsonl.zst"
+	if format == trace.FormatParquet {
+		ending = ".parquet"
+	}
+	all, writing := errgroup.WithContext(ctx)
+	all.SetLimit(runtime.GOMAXPROCS(0))
+	for i, s := range streams {
+		if s == nil {
+			a.note("%s has no request of class %s: no trace", o.Day, split[i])
+			continue
+		}
+		defer s.Close()
+		s.Meta.Name = day.name
+		all.Go(func() error {
+			return s.WriteFile(writing, filepath.Join(dir, split[i]+ending), format, version.String())
+		})
+	}
+	if err := all.Wait(); err != nil {
+		return err
+	}
+	for i, s := range streams {
+		if s != nil {
+			a.note("%s: %d rows", filepath.Join(dir, split[i]+ending), s.Len())
+		}
+	}
+	return nil
+}
+
+// allClasses stands for every class in --split.
+const allClasses = "all"
 
 // lakeDay is a day of a lake in a folder. The day of a bucket is fetched first, by one request: it may be replaced at
 // any time.

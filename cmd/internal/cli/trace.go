@@ -96,11 +96,12 @@ Exit codes: 0 done; 1 unreadable; 2 wrong usage; 6 broken rows or a broken file.
 func (a *app) traceExportCommand() *cobra.Command {
 	var o trace.ExportOptions
 	var share shareFlags
+	var split []string
 	var window, to, out string
 	cmd := &cobra.Command{
 		Use:   "export LAKE --day D -o OUT",
 		Short: "Turn a published day of the lake into a timed trace",
-		Long: `Makes a trace of a published day. LAKE is a folder or s3://bucket/prefix.
+		Long: `Makes a trace of a published day, or with --split several of one reading. LAKE is a folder or s3://bucket/prefix.
 
 Exit codes: 0 done; 1 failed while running; 2 wrong usage, or no such day; 6 a broken file.`,
 		Args: cobra.ExactArgs(1),
@@ -116,8 +117,14 @@ Exit codes: 0 done; 1 failed while running; 2 wrong usage, or no such day; 6 a b
 			if window != "" {
 				o.Window, err = trace.ParseWindow(window)
 			}
+			if len(split) > 0 && (len(o.Classes) > 0 || share.on || out == "-") {
+				missing = append(missing, errors.New("--split goes with a folder as -o, and neither with --classes nor with --share"))
+			}
 			if err := allFaults(append(missing, err, writable(to))...); err != nil {
 				return err
+			}
+			if len(split) > 0 {
+				return a.exportSplit(cmd.Context(), args[0], o, split, out, to)
 			}
 			s, err := a.exportStream(cmd.Context(), args[0], o)
 			if err != nil {
@@ -135,6 +142,7 @@ Exit codes: 0 done; 1 failed while running; 2 wrong usage, or no such day; 6 a b
 	fl.StringVar(&o.Day, "day", "", "UTC day, 2006-01-02")
 	fl.StringVar(&window, "window", "", "part of the day, such as 18h..20h")
 	fl.StringSliceVar(&o.Classes, "classes", nil, "only these workload classes")
+	fl.StringSliceVar(&split, "split", nil, "one trace for each of these classes (all = every class), CLASS.jsonl.zst in the folder -o, of one reading of the day")
 	fl.StringVar(&o.View, "view", "engine", "engine: what reached the engine; client: first attempts, as clients sent them")
 	fl.IntVar(&o.BlockSize, "block-size", 512, "tokens per hash id")
 	fl.Uint64Var(&o.Seed, "seed", 1, "seed of the ids of private blocks")
