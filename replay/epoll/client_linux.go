@@ -1,0 +1,266 @@
+//go:build amd64 || arm64
+
+package epoll
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Supported tells whether New works on this system.
+const Supported = true
+
+// Client exchanges requests and answers. Make it with New; it is safe for concurrent use.
+type Client struct {
+	opts    Options
+	ep      int // epoll descriptor
+	bell    int // eventfd that wakes the loop
+	stopped chan struct{}
+	epoch   time.Time
+
+	in     receiver // of the loop, as are the next ones
+	heads  *heads
+	again  []*conn // had more to read than one turn takes
+	ending []ending
+
+	mu       sync.Mutex // guards what follows; taken alone or inside a conn's
+	hosts    map[string]*host
+	slots    slots
+	watched  map[<-chan struct{}]*watch
+	timers   timers
+	until    time.Duration // the loop sleeps until then
+	closed   bool
+	building sync.Pool // *[]byte
+}
+
+// exchange is one request on its way.
+type exchange struct {
+	Request
+	client *Client
+	host   *host
+	buf    *[]byte // the request until it is written; nil = it is
+	sent   int     // bytes of it
+	tries  []unix.Sockaddr
+	first  error // of the addresses tried
+	last   time.Time
+
+	conn  atomic.Pointer[conn]
+	ended atomic.Bool
+	dead  atomic.Pointer[error] // set before it is ended from outside: it goes on no further
+
+	watch *watch // guarded by the client's mu, as is the rest
+	place int    // in watch
+	limit time.Duration
+	timer int // place among timers; -1 = none
+	due   time.Duration
+	why   error // of the end at due; nil = the next address is tried
+}
+
+// ending is an exchange that the loop has found the end of.
+type ending struct {
+	x   *exchange
+	err error
+	at  time.Time
+}
+
+// New starts a client and its thread. End it with Close.
+func New(o Options) (*Client, error) {
+	if o.Resolve == nil || o.IdleTimeout <= 0 || o.Linger <= 0 || o.MaxIdlePerHost < 0 {
+		return nil, errors.New("epoll: Resolve, IdleTimeout and Linger are required, MaxIdlePerHost must be >= 0")
+	}
+	ep, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("making an epoll descriptor: %w", err)
+	}
+	bell, err := unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC)
+	if err == nil {
+		err = unix.EpollCtl(ep, unix.EPOLL_CTL_ADD, bell, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: -1})
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("making an event descriptor: %w", err), unix.Close(ep))
+	}
+	c := &Client{
+		opts: o, ep: ep, bell: bell, stopped: make(chan struct{}), epoch: time.Now(), heads: newHeads(),
+		hosts: map[string]*host{}, watched: map[<-chan struct{}]*watch{},
+		building: sync.Pool{New: func() any { return new([]byte) }},
+	}
+	go c.loop()
+	return c, nil
+}
+
+// Close closes all connections; what is in flight ends with ErrClosed.
+func (c *Client) Close() error {
+	c.mu.Lock()
+	if !c.closed {
+		c.closed = true
+		c.ring()
+	}
+	c.mu.Unlock()
+	<-c.stopped
+	return nil
+}
+
+// Do starts an exchange and returns as soon as the socket has what it takes of the request, without waiting for
+// anybody. The handler may be called before Do returns.
+func (c *Client) Do(ctx context.Context, r Request) {
+	x := &exchange{Request: r, client: c, timer: -1}
+	if r.Timeout > 0 {
+		x.limit = c.now() + r.Timeout
+	}
+	err := c.admit(ctx, x)
+	x.build()
+	if err != nil {
+		c.fail(x, err)
+		return
+	}
+	c.start(x)
+}
+
+// now counts from the client's start, on the monotonic clock.
+func (c *Client) now() time.Duration { return time.Since(c.epoch) }
+
+// ring wakes the loop.
+func (c *Client) ring() {
+	// EAGAIN means that it rings already.
+	_, _ = write(c.bell, []byte{1, 0, 0, 0, 0, 0, 0, 0})
+}
+
+// build writes the request to a buffer.
+func (x *exchange) build() {
+	x.buf, x.sent = x.client.building.Get().(*[]byte), 0
+	*x.buf = x.Payload.AppendRequest((*x.buf)[:0])
+}
+
+// written gives the buffer back.
+func (x *exchange) written() {
+	x.client.building.Put(x.buf)
+	x.buf = nil
+}
+
+// start sends x on an idle connection, or opens one.
+func (c *Client) start(x *exchange) {
+	for {
+		n := c.takeIdle(x.host)
+		if n == nil {
+			c.dial(x)
+			return
+		}
+		if n.carry(x) {
+			return
+		}
+	}
+}
+
+// retry sends x once more, from the start.
+func (c *Client) retry(x *exchange) {
+	if x.buf == nil {
+		x.build()
+	}
+	x.sent = 0
+	c.start(x)
+}
+
+// end calls the handler's End, once. No lock may be held.
+func (c *Client) end(x *exchange, err error, at time.Time) {
+	if !x.ended.CompareAndSwap(false, true) {
+		return
+	}
+	c.mu.Lock()
+	c.dismiss(x)
+	c.mu.Unlock()
+	if at.Before(x.last) {
+		at = x.last
+	}
+	x.Handler.End(err, at)
+}
+
+// fail ends what failed under the eyes of who sends it, who must not find himself sending the next one inside.
+func (c *Client) fail(x *exchange, err error) { go c.end(x, err, time.Now()) }
+
+// abort ends x from outside, wherever it is.
+func (c *Client) abort(x *exchange, why error) {
+	x.dead.Store(&why) // from here on it is given no connection
+	if n := x.conn.Load(); n != nil {
+		n.drop(x)
+	}
+	c.end(x, why, time.Now())
+}
+
+// loop is the thread that reads.
+func (c *Client) loop() {
+	// The thread ends with its goroutine, and its timer slack with it. Sandboxes may refuse that.
+	runtime.LockOSThread()
+	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
+	defer close(c.stopped)
+	events := make([]unix.EpollEvent, 512)
+	var rest pauser
+	for c.turn(events, &rest) {
+	}
+	c.shut()
+}
+
+// turn waits for events once and works them off.
+func (c *Client) turn(events []unix.EpollEvent, rest *pauser) bool {
+	wait, ok := c.patience()
+	if !ok {
+		return false
+	}
+	if len(c.again) > 0 {
+		wait = 0
+	}
+	n, err := unix.EpollWait(c.ep, events, wait)
+	if err != nil {
+		n = 0 // EINTR: nothing else can happen to a good descriptor
+	}
+	c.in.wake()
+	again := c.again
+	c.again = nil
+	for _, x := range again {
+		x.ready(unix.EPOLLIN)
+	}
+	for i := range events[:n] {
+		if e := &events[i]; e.Fd < 0 {
+			var count [8]byte
+			_, _ = unix.Read(c.bell, count[:])
+		} else if x := c.connAt(e); x != nil {
+			x.ready(e.Events)
+		}
+	}
+	for i := range c.ending {
+		e := &c.ending[i]
+		c.end(e.x, e.err, e.at)
+		*e = ending{}
+	}
+	c.ending = c.ending[:0]
+	c.expire()
+	rest.pause(n, c.in.now, c.in.blind)
+	return true
+}
+
+// pauser lets data gather. What comes to many streams one by one wakes the thread for each of them, and waking costs more than
+// reading; as stamps are the kernel's, a moment's rest changes none of them. It rests only where wake-ups follow each
+// other closely, and not where stamps are our own.
+type pauser struct{ last time.Time }
+
+// gather is how long data may gather, and busy the time between wake-ups below which it does.
+const (
+	gather = 300 * time.Microsecond
+	busy   = time.Millisecond
+)
+
+func (p *pauser) pause(events int, woken time.Time, blind bool) {
+	close := woken.Sub(p.last) < busy
+	p.last = woken
+	if events == 0 || blind || !close {
+		return
+	}
+	ts := unix.NsecToTimespec(int64(gather))
+	_ = unix.Nanosleep(&ts, nil) // a signal may end it early
+}
