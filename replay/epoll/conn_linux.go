@@ -181,16 +181,18 @@ func (n *conn) take(x *exchange, p []byte, at time.Time) (over bool, err error) 
 			return err != nil, err
 		}
 		p = rest
-		if next = x.Handler.Head(head, at); n.in.state == done {
+		if next = x.Handler.Head(head, at); next == Stop || n.in.state == done {
 			return true, nil
 		}
 	}
-	for next != Stop && len(p) > 0 {
+	for len(p) > 0 { // also what is not wanted any more: the answer's end may be there
 		var data []byte
-		if data, p, err = n.in.next(p); err != nil {
+		if data, p, err = n.in.next(p); err != nil && next != Stop {
 			return true, err
+		} else if err != nil {
+			return true, nil
 		}
-		if len(data) > 0 {
+		if len(data) > 0 && next != Stop {
 			was := next
 			if next = x.Handler.Body(data, at); next == Linger && was != Linger {
 				n.client.linger(x, at)

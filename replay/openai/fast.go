@@ -81,7 +81,7 @@ func (c *Client) newWire(t *target) (*wire, error) {
 	w.front = append(w.front, "Content-Length: "...)
 	for name, values := range c.header {
 		if name != "User-Agent" {
-			w.lines = append(w.lines, line{name: name, value: values[0]})
+			w.lines = append(w.lines, line{name: name, value: strings.Trim(values[0], " \t")})
 		}
 	}
 	for _, h := range c.perRow {
