@@ -269,6 +269,7 @@ func (c *Client) shut() {
 			c.end(x, ErrClosed, time.Now())
 		}
 	}
-	// No one uses them any more but a late ring, which fails.
-	_, _ = unix.Close(c.ep), unix.Close(c.bell)
+	c.alarm.Stop()
+	// No one uses them any more: who would ring looks whether the client is closed.
+	_, _ = c.file.Close(), unix.Close(c.bell)
 }

@@ -5,6 +5,7 @@ package epoll
 import (
 	"container/heap"
 	"context"
+	"slices"
 	"time"
 )
 
@@ -89,9 +90,7 @@ func (c *Client) set(x *exchange, at time.Duration, why error) {
 	} else {
 		heap.Fix(&c.timers, x.timer)
 	}
-	if c.until > at && !c.closed {
-		c.ring()
-	}
+	c.wakeAt(at)
 }
 
 // unset takes x from the timers; mu is held.
@@ -125,34 +124,18 @@ func (c *Client) linger(x *exchange, from time.Time) {
 	}
 }
 
-// patience is how long the loop may sleep, in ms, -1 = for ever; false = the client is closed.
-func (c *Client) patience() (ms int, open bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.until = 1<<63 - 1
-	if len(c.timers) > 0 {
-		c.until = c.timers[0].due
+// wakeAt sets the alarm, unless it is set for an earlier instant; mu is held.
+func (c *Client) wakeAt(at time.Duration) {
+	if at < c.until && !c.closed {
+		c.until = at
+		c.alarm.Reset(at - c.now())
 	}
-	for _, h := range c.hosts {
-		if len(h.idle) > 0 {
-			c.until = min(c.until, h.idle[0].idleAt+c.opts.IdleTimeout)
-		}
-	}
-	if c.until == 1<<63-1 {
-		return -1, !c.closed
-	}
-	wait := (c.until - c.now() + time.Millisecond - 1) / time.Millisecond
-	return int(min(max(wait, 0), 1<<30)), !c.closed
 }
 
-// expire works off the timers and closes connections that were idle for too long.
+// expire works off the timers, closes connections that were idle for too long, and sets the alarm for what is left.
 func (c *Client) expire() {
 	now := c.now()
 	c.mu.Lock()
-	if c.until > now {
-		c.mu.Unlock()
-		return
-	}
 	var late []*exchange
 	for len(c.timers) > 0 && c.timers[0].due <= now {
 		late = append(late, heap.Pop(&c.timers).(*exchange))
@@ -164,7 +147,15 @@ func (c *Client) expire() {
 			n++
 		}
 		old = append(old, h.idle[:n]...)
-		h.idle = append(h.idle[:0], h.idle[n:]...)
+		if n > 0 {
+			h.idle = slices.Delete(h.idle, 0, n)
+		}
+		if len(h.idle) > 0 {
+			c.wakeAt(h.idle[0].idleAt + c.opts.IdleTimeout)
+		}
+	}
+	if len(c.timers) > 0 {
+		c.wakeAt(c.timers[0].due)
 	}
 	c.mu.Unlock()
 	for _, n := range old {
