@@ -13,6 +13,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"tailgate/internal/http1"
 )
 
 // Supported tells whether New works on this system.
@@ -31,13 +33,14 @@ type Client struct {
 	in     receiver // of the loop, as are the next ones
 	events [512]unix.EpollEvent
 	came   int // of events
-	heads  *heads
+	heads  *http1.Heads
 	again  []*conn // had more to read than one turn takes
 	ending []ending
 
 	mu       sync.Mutex // guards what follows; taken alone or inside a conn's
 	hosts    map[string]*host
-	slots    slots
+	conns    []*conn // by descriptor; nil = none
+	born     int32   // connections so far
 	watched  map[<-chan struct{}]*watch
 	timers   timers
 	until    time.Duration // the alarm is set for then
@@ -95,7 +98,7 @@ func New(o Options) (*Client, error) {
 		return nil, errors.Join(fmt.Errorf("making an event descriptor: %w", err), unix.Close(ep))
 	}
 	c := &Client{
-		opts: o, ep: ep, bell: bell, stopped: make(chan struct{}), epoch: time.Now(), heads: newHeads(),
+		opts: o, ep: ep, bell: bell, stopped: make(chan struct{}), epoch: time.Now(), heads: http1.NewHeads(),
 		hosts: map[string]*host{}, watched: map[<-chan struct{}]*watch{},
 		building: sync.Pool{New: func() any { return new([]byte) }},
 		file:     os.NewFile(uintptr(ep), "epoll"), until: never,

@@ -5,23 +5,27 @@ package epoll
 import (
 	"errors"
 	"os"
+	"reflect"
 	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"tailgate/internal/http1"
 )
 
 // conn is one connection. The loop reads it; a request is put on it by whoever sends one.
 type conn struct {
 	client *Client
 	host   *host
-	slot   int32
-	idleAt time.Duration // guarded by the client's mu
+	number int32
+	idleAt time.Duration // guarded by the client's mu, as is the next one
+	gone   bool          // closed
 
 	mu     sync.Mutex
 	fd     int       // -1 = closed
 	x      *exchange // nil = idle
-	in     response
+	in     http1.Response
 	up     bool // connected
 	reused bool // carried an answer before
 	hung   bool // the peer will send no more
@@ -38,7 +42,7 @@ func (n *conn) carry(x *exchange) bool {
 		n.mu.Unlock()
 		return false
 	}
-	n.in, n.reused = response{}, true
+	n.in, n.reused = http1.Response{}, true
 	return n.attach(x)
 }
 
@@ -125,7 +129,7 @@ func (n *conn) ready(events uint32) {
 		return
 	}
 	n.release(x, err)
-	again := err != nil && n.reused && n.in.state == inHead && len(n.in.line) == 0 && n.in.heads == 0 &&
+	again := err != nil && n.reused && n.in.Untouched() &&
 		(x.buf != nil && x.sent == 0 || x.Idempotent && !errors.Is(err, ErrTimeout))
 	n.mu.Unlock()
 	if again && x.dead.Load() == nil {
@@ -138,7 +142,7 @@ func (n *conn) ready(events uint32) {
 // release parts x and n; n is kept where it may carry another request. mu is held.
 func (n *conn) release(x *exchange, err error) {
 	n.x = nil
-	if err != nil || x.buf != nil || n.hung || !n.in.reusable() || !n.client.putIdle(n) {
+	if err != nil || x.buf != nil || n.hung || !n.in.Reusable() || !n.client.putIdle(n) {
 		n.close()
 	}
 }
@@ -155,7 +159,7 @@ func (n *conn) read(x *exchange) (over bool, err error, at time.Time) {
 			return true, err, time.Now()
 		case got == 0:
 			n.hung = true
-			return true, n.in.eof(c.heads), time.Now()
+			return true, n.in.EOF(c.heads), time.Now()
 		}
 		if at.Before(x.last) {
 			at = x.last
@@ -175,19 +179,19 @@ func (n *conn) read(x *exchange) (over bool, err error, at time.Time) {
 // take hands the bytes of one read to the handler.
 func (n *conn) take(x *exchange, p []byte, at time.Time) (over bool, err error) {
 	next := More
-	if n.in.state == inHead {
-		head, rest, err := n.in.takeHead(n.client.heads, p)
+	if n.in.InHead() {
+		head, rest, err := n.in.TakeHead(n.client.heads, p)
 		if head == nil {
 			return err != nil, err
 		}
 		p = rest
-		if next = x.Handler.Head(head, at); next == Stop || n.in.state == done {
+		if next = x.Handler.Head(head, at); next == Stop || n.in.Done() {
 			return true, nil
 		}
 	}
 	for len(p) > 0 { // also what is not wanted any more: the answer's end may be there
 		var data []byte
-		if data, p, err = n.in.next(p); err != nil && next != Stop {
+		if data, p, err = n.in.Next(p); err != nil && next != Stop {
 			return true, err
 		} else if err != nil {
 			return true, nil
@@ -198,7 +202,7 @@ func (n *conn) take(x *exchange, p []byte, at time.Time) (over bool, err error) 
 				n.client.linger(x, at)
 			}
 		}
-		if n.in.state == done {
+		if n.in.Done() {
 			return true, nil
 		}
 	}
@@ -228,10 +232,16 @@ func (n *conn) close() {
 	if n.fd < 0 {
 		return
 	}
+	c := n.client
+	c.mu.Lock()
+	if n.number > 0 {
+		c.conns[n.fd] = nil
+	}
+	n.gone = true
+	c.mu.Unlock()
 	// Nothing is to be done about a failure, and the descriptor is gone after one.
 	_ = unix.Close(n.fd)
 	n.fd = -1
-	n.client.forget(n)
 }
 
 // connected finds out what became of the attempt to connect, and begins to write, or tries the next address. mu is
@@ -270,20 +280,8 @@ func (n *conn) dialError() error {
 		return err
 	}
 	// A port that nobody listens at may be the one that the kernel gave to our own end.
-	if own, err := unix.Getsockname(n.fd); err == nil && sameAddress(own, peer) {
+	if own, err := unix.Getsockname(n.fd); err == nil && reflect.DeepEqual(own, peer) {
 		return unix.ECONNREFUSED
 	}
 	return nil
-}
-
-func sameAddress(a, b unix.Sockaddr) bool {
-	switch a := a.(type) {
-	case *unix.SockaddrInet4:
-		b, ok := b.(*unix.SockaddrInet4)
-		return ok && a.Port == b.Port && a.Addr == b.Addr
-	case *unix.SockaddrInet6:
-		b, ok := b.(*unix.SockaddrInet6)
-		return ok && a.Port == b.Port && a.Addr == b.Addr
-	}
-	return false
 }

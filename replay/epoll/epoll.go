@@ -5,6 +5,8 @@ import (
 	"errors"
 	"net/http"
 	"time"
+
+	"tailgate/internal/http1"
 )
 
 // Why an exchange ended. What the network says comes as it is (syscall.ECONNRESET, io.ErrUnexpectedEOF …).
@@ -14,7 +16,7 @@ var (
 	// ErrLinger ends an answer that was complete and stayed open.
 	ErrLinger = errors.New("the answer stayed open after its end")
 	// ErrProtocol is in the chain of every error that says that a body is not framed as HTTP/1.1 has it. Heads have net/http's errors.
-	ErrProtocol = errors.New("malformed HTTP body")
+	ErrProtocol = http1.ErrProtocol
 	ErrClosed   = errors.New("the client is closed")
 	// ErrUnsupported is what New says where there is no epoll.
 	ErrUnsupported = errors.New("epoll: not on this system")
@@ -70,10 +72,8 @@ type Options struct {
 	Linger time.Duration
 }
 
-// Limits and times that net/http has, or the client of net/http beside this one.
+// Times that the client of net/http beside this one has.
 const (
-	maxHead     = 10 << 20 // informational answers included
-	maxFraming  = 2 << 10  // of a chunk's line and of a trailer: the size of that client's read buffers
 	dialTimeout = 30 * time.Second
 	keepAlive   = 15 * time.Second
 )

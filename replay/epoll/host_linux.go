@@ -38,12 +38,12 @@ func (c *Client) takeIdle(h *host) *conn {
 	for len(h.idle) > 0 {
 		last := len(h.idle) - 1
 		n := h.idle[last]
-		if n.slot >= 0 && n.idleAt+c.opts.IdleTimeout <= c.now() {
+		if !n.gone && n.idleAt+c.opts.IdleTimeout <= c.now() {
 			return nil // so are the others: the loop closes them
 		}
 		h.idle[last] = nil
 		h.idle = h.idle[:last]
-		if n.slot >= 0 {
+		if !n.gone {
 			return n
 		}
 	}
@@ -56,7 +56,7 @@ func (c *Client) putIdle(n *conn) bool {
 	defer c.mu.Unlock()
 	h := n.host
 	if c.opts.MaxIdlePerHost > 0 {
-		h.idle = slices.DeleteFunc(h.idle, func(n *conn) bool { return n.slot < 0 })
+		h.idle = slices.DeleteFunc(h.idle, func(n *conn) bool { return n.gone })
 		if len(h.idle) >= c.opts.MaxIdlePerHost {
 			return false
 		}
@@ -198,53 +198,29 @@ func (c *Client) told(addr string) {
 	}
 }
 
-// slots give connections numbers that epoll can hold. A number is used again with another generation, so that what epoll
-// said of a connection that was closed meanwhile hits nobody.
-type slots struct {
-	list []slot
-	free []int32
-}
-
-type slot struct {
-	conn       *conn
-	generation int32
-}
-
-// enroll gives n a slot and lets epoll watch it.
+// enroll lets epoll watch n, which it calls by its descriptor and its number: descriptors are used again, and what
+// epoll said of a connection that was closed meanwhile must hit nobody.
 func (c *Client) enroll(n *conn) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s := &c.slots
-	if len(s.free) == 0 {
-		s.free = append(s.free, int32(len(s.list)))
-		s.list = append(s.list, slot{})
-	}
-	n.slot = s.free[len(s.free)-1]
-	s.free = s.free[:len(s.free)-1]
-	s.list[n.slot].conn = n
 	if c.closed {
 		return ErrClosed
 	}
-	event := unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLOUT | unix.EPOLLRDHUP | unix.EPOLLET, Fd: n.slot, Pad: s.list[n.slot].generation}
+	for len(c.conns) <= n.fd {
+		c.conns = append(c.conns, nil)
+	}
+	c.born++
+	n.number, c.conns[n.fd] = c.born, n
+	event := unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLOUT | unix.EPOLLRDHUP | unix.EPOLLET, Fd: int32(n.fd), Pad: n.number}
 	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(c.ep, unix.EPOLL_CTL_ADD, n.fd, &event))
-}
-
-// forget frees n's slot.
-func (c *Client) forget(n *conn) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	s := &c.slots
-	s.list[n.slot] = slot{generation: s.list[n.slot].generation + 1}
-	s.free = append(s.free, n.slot)
-	n.slot = -1
 }
 
 // connAt is the connection of an event; nil = it was closed.
 func (c *Client) connAt(e *unix.EpollEvent) *conn {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if s := c.slots.list[e.Fd]; s.generation == e.Pad {
-		return s.conn
+	if n := c.conns[e.Fd]; n != nil && n.number == e.Pad {
+		return n
 	}
 	return nil
 }
@@ -253,9 +229,9 @@ func (c *Client) connAt(e *unix.EpollEvent) *conn {
 func (c *Client) shut() {
 	c.mu.Lock()
 	var open []*conn
-	for _, s := range c.slots.list {
-		if s.conn != nil {
-			open = append(open, s.conn)
+	for _, n := range c.conns {
+		if n != nil {
+			open = append(open, n)
 		}
 	}
 	c.mu.Unlock()

@@ -1,4 +1,4 @@
-package epoll
+package http1
 
 import (
 	"bufio"
@@ -23,19 +23,19 @@ type read struct {
 
 // ours reads an answer that comes in pieces and then ends.
 func ours(pieces [][]byte) (out read) {
-	var r response
-	h := newHeads()
+	var r Response
+	h := NewHeads()
 	var err error
 	take := func(p []byte) {
 		if r.state == inHead {
 			var head *http.Response
-			if head, p, err = r.takeHead(h, p); head != nil {
+			if head, p, err = r.TakeHead(h, p); head != nil {
 				out.ok, out.status, out.header = true, head.StatusCode, fmt.Sprint(head.Header)
 			}
 		}
 		for err == nil && r.state != inHead && r.state != done && len(p) > 0 {
 			var data []byte
-			data, p, err = r.next(p)
+			data, p, err = r.Next(p)
 			out.body += string(data)
 		}
 	}
@@ -45,7 +45,7 @@ func ours(pieces [][]byte) (out read) {
 		}
 	}
 	if err == nil && r.state != done {
-		err = r.eof(h)
+		err = r.EOF(h)
 	}
 	out.whole, out.reset = out.ok && err == nil, errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF)
 	return out
@@ -186,12 +186,12 @@ func TestReusable(t *testing.T) {
 		"length": true, "length 0": true, "chunks": true, "trailer": true, "informational": true, "no content": true,
 		"length, more": false, "endless": false, "connection: close": false, "switching": false, "trailer, bare LF": false,
 	} {
-		var r response
-		_, rest, err := r.takeHead(newHeads(), []byte(answers[name]))
+		var r Response
+		_, rest, err := r.TakeHead(NewHeads(), []byte(answers[name]))
 		for err == nil && r.state != done && len(rest) > 0 {
-			_, rest, err = r.next(rest)
+			_, rest, err = r.Next(rest)
 		}
-		if got := r.reusable(); got != want || err != nil {
+		if got := r.Reusable(); got != want || err != nil {
 			t.Errorf("%s: reusable %v, %v", name, got, err)
 		}
 	}
@@ -199,12 +199,12 @@ func TestReusable(t *testing.T) {
 
 // A head whose end never comes is given up, and looked at no more than some times.
 func TestEndlessHead(t *testing.T) {
-	var r response
-	h := newHeads()
-	_, _, err := r.takeHead(h, []byte("HTTP/1.1 200 OK\r\n"))
+	var r Response
+	h := NewHeads()
+	_, _, err := r.TakeHead(h, []byte("HTTP/1.1 200 OK\r\n"))
 	sent := 0
 	for line := []byte(strings.Repeat("A: b\r\n", 100)); err == nil && sent < 2*maxHead; sent += len(line) {
-		_, _, err = r.takeHead(h, line)
+		_, _, err = r.TakeHead(h, line)
 	}
 	if !errors.Is(err, ErrProtocol) || sent > maxHead+1000 {
 		t.Errorf("%v after %d bytes", err, sent)

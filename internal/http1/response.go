@@ -1,4 +1,6 @@
-package epoll
+// Package http1 frames HTTP/1.1 answers that come in pieces, for readers that are handed what a socket had. net/http's own
+// reader, which pulls, is the model: heads are parsed by http.ReadResponse, and bodies have the same rules, limits and faults.
+package http1
 
 import (
 	"bufio"
@@ -11,9 +13,8 @@ import (
 	"strings"
 )
 
-// response frames one answer that comes in pieces: first takeHead until there is a head, then next until done. It
-// mirrors net/http's own reader, which pulls.
-type response struct {
+// Response frames one answer: first TakeHead until there is a head, then Next until Done. The zero value is ready.
+type Response struct {
 	state   framing
 	keep    bool // the connection may live on
 	line    []byte
@@ -39,21 +40,33 @@ const (
 	done
 )
 
-// heads parses heads. One is enough for all answers of a thread.
-type heads struct {
+// Heads parses heads. Make it with NewHeads; one is enough for all answers of a thread.
+type Heads struct {
 	from bytes.Reader
 	end  error
 	buf  *bufio.Reader
 }
+
+// ErrProtocol is in the chain of every error that says that a body is not framed as HTTP/1.1 has it, or that a head is too long.
+// Other faults of heads have net/http's errors.
+var ErrProtocol = errors.New("malformed HTTP")
+
+// Limits: maxHead as net/http has it, informational answers included; maxFraming, of a chunk's line and of a trailer, is the size
+// of the read buffers of this repository's client of net/http.
+const (
+	maxHead    = 10 << 20
+	maxFraming = 2 << 10
+)
 
 // errMore is where the bytes of a head end for now.
 var errMore = errors.New("more is to come")
 
 var posted = &http.Request{Method: http.MethodPost}
 
-func newHeads() *heads { return &heads{buf: bufio.NewReader(nil)} }
+// NewHeads returns a parser of heads.
+func NewHeads() *Heads { return &Heads{buf: bufio.NewReader(nil)} }
 
-func (h *heads) Read(p []byte) (int, error) {
+func (h *Heads) Read(p []byte) (int, error) {
 	if h.from.Len() == 0 {
 		return 0, h.end
 	}
@@ -61,7 +74,7 @@ func (h *heads) Read(p []byte) (int, error) {
 }
 
 // parse reads one head from p, behind which there is end, and tells how many bytes it took.
-func (h *heads) parse(p []byte, end error) (head *http.Response, n int, err error) {
+func (h *Heads) parse(p []byte, end error) (head *http.Response, n int, err error) {
 	h.from.Reset(p)
 	h.end = end
 	h.buf.Reset(h)
@@ -74,8 +87,8 @@ func (h *heads) parse(p []byte, end error) (head *http.Response, n int, err erro
 // retryHead is the size up to which a head is looked at again with each line that comes: net/http finds faults line by line.
 const retryHead = 64 << 10
 
-// takeHead takes bytes until the head of the final answer is there: nil = not yet. rest is what is behind it.
-func (r *response) takeHead(h *heads, p []byte) (head *http.Response, rest []byte, err error) {
+// TakeHead takes bytes until the head of the final answer is there: nil = not yet. rest is what is behind it.
+func (r *Response) TakeHead(h *Heads, p []byte) (head *http.Response, rest []byte, err error) {
 	all := p
 	if len(r.line) > 0 {
 		r.line = append(r.line, p...)
@@ -115,7 +128,7 @@ func (r *response) takeHead(h *heads, p []byte) (head *http.Response, rest []byt
 }
 
 // frame finds out how the body ends.
-func (r *response) frame(head *http.Response) {
+func (r *Response) frame(head *http.Response) {
 	r.keep = !head.Close && head.StatusCode > 199
 	switch {
 	case head.StatusCode == http.StatusSwitchingProtocols && head.Header.Get("Upgrade") != "" &&
@@ -143,8 +156,8 @@ func hasToken(values []string, token string) bool {
 	return false
 }
 
-// next takes the next piece of the body from p. data may be empty where there is only framing.
-func (r *response) next(p []byte) (data, rest []byte, err error) {
+// Next takes the next piece of the body from p. data may be empty where there is only framing.
+func (r *Response) Next(p []byte) (data, rest []byte, err error) {
 	switch r.state {
 	case inEndless:
 		return p, nil, nil
@@ -169,16 +182,21 @@ func (r *response) next(p []byte) (data, rest []byte, err error) {
 	return nil, rest, err
 }
 
+// InHead tells that there is no head yet, Untouched that nothing has come at all, and Done that the answer is complete.
+func (r *Response) InHead() bool    { return r.state == inHead }
+func (r *Response) Untouched() bool { return r.state == inHead && r.heads == 0 && len(r.line) == 0 }
+func (r *Response) Done() bool      { return r.state == done }
+
 // finish ends the body; rest is what came behind it.
-func (r *response) finish(rest []byte) {
+func (r *Response) finish(rest []byte) {
 	r.state, r.line = done, nil
 	r.surplus = r.surplus || len(rest) > 0
 }
 
-// reusable tells whether the connection may carry another request.
-func (r *response) reusable() bool { return r.state == done && r.keep && !r.surplus }
+// Reusable tells whether the connection may carry another request.
+func (r *Response) Reusable() bool { return r.state == done && r.keep && !r.surplus }
 
-func (r *response) chunkLine(p []byte) (rest []byte, err error) {
+func (r *Response) chunkLine(p []byte) (rest []byte, err error) {
 	i := bytes.IndexByte(p, '\n')
 	if len(r.line)+i+1 > maxFraming || i < 0 && len(r.line)+len(p) >= maxFraming {
 		return nil, fmt.Errorf("%w: the line of a chunk has more than %d bytes", ErrProtocol, maxFraming)
@@ -203,7 +221,7 @@ func (r *response) chunkLine(p []byte) (rest []byte, err error) {
 
 // chunkSize reads a line such as "1a;extension\r\n". Chunks so small, or extensions so long, that the most of what comes is
 // framing are a fault after 16 KiB of it.
-func (r *response) chunkSize(line []byte) (size uint64, err error) {
+func (r *Response) chunkSize(line []byte) (size uint64, err error) {
 	if cr := bytes.IndexByte(line, '\r'); cr < 0 || cr != len(line)-2 {
 		return 0, fmt.Errorf("%w: the line of a chunk must end in CR LF and have no other CR", ErrProtocol)
 	}
@@ -237,7 +255,7 @@ func fromHex(b byte) int {
 	return -1
 }
 
-func (r *response) chunkEnd(p []byte) (rest []byte, err error) {
+func (r *Response) chunkEnd(p []byte) (rest []byte, err error) {
 	if r.left == 0 { // the first byte of two, which are judged together
 		r.cr, r.left = p[0], 1
 		if p = p[1:]; len(p) == 0 {
@@ -252,7 +270,7 @@ func (r *response) chunkEnd(p []byte) (rest []byte, err error) {
 }
 
 // trailer takes the header lines behind the last chunk, mostly none; what they say is dropped.
-func (r *response) trailer(p []byte) (rest []byte, err error) {
+func (r *Response) trailer(p []byte) (rest []byte, err error) {
 	if len(r.line) == 0 && len(p) >= 2 && p[0] == '\r' && p[1] == '\n' { // mostly
 		r.finish(p[2:])
 		return p[2:], nil
@@ -279,8 +297,8 @@ func (r *response) trailer(p []byte) (rest []byte, err error) {
 	return nil, nil
 }
 
-// eof is what it means that the connection ended here; null = the answer was complete.
-func (r *response) eof(h *heads) error {
+// EOF is what it means that the connection ended here; null = the answer was complete.
+func (r *Response) EOF(h *Heads) error {
 	switch r.state {
 	case inHead:
 		if len(r.line) == 0 {
