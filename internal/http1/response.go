@@ -182,10 +182,14 @@ func (r *Response) Next(p []byte) (data, rest []byte, err error) {
 	return nil, rest, err
 }
 
-// InHead tells that there is no head yet, Untouched that nothing has come at all, and Done that the answer is complete.
-func (r *Response) InHead() bool    { return r.state == inHead }
+// InHead tells that there is no head yet.
+func (r *Response) InHead() bool { return r.state == inHead }
+
+// Untouched tells that nothing has come at all.
 func (r *Response) Untouched() bool { return r.state == inHead && r.heads == 0 && len(r.line) == 0 }
-func (r *Response) Done() bool      { return r.state == done }
+
+// Done tells that the answer is complete.
+func (r *Response) Done() bool { return r.state == done }
 
 // finish ends the body; rest is what came behind it.
 func (r *Response) finish(rest []byte) {
@@ -304,7 +308,7 @@ func (r *Response) EOF(h *Heads) error {
 		if len(r.line) == 0 {
 			return io.EOF
 		}
-		if _, _, err := h.parse(r.line, io.EOF); err != nil {
+		if _, _, err := h.parse(r.line, io.EOF); err != nil { //nolint:bodyclose // a head is all that there is
 			return err
 		}
 	case inEndless:

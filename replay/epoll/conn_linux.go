@@ -115,9 +115,9 @@ func (n *conn) ready(events uint32) {
 		n.mu.Unlock()
 		return
 	}
-	over, err, at := false, error(nil), time.Time{}
+	over, at, err := false, time.Time{}, error(nil)
 	if events&(unix.EPOLLIN|hangUp) != 0 {
-		over, err, at = n.read(x)
+		over, at, err = n.read(x)
 	}
 	if !over && events&unix.EPOLLOUT != 0 && x.buf != nil {
 		if err = n.write(); err != nil {
@@ -148,39 +148,36 @@ func (n *conn) release(x *exchange, err error) {
 }
 
 // read takes what has come; over = the exchange has ended.
-func (n *conn) read(x *exchange) (over bool, err error, at time.Time) {
+func (n *conn) read(x *exchange) (over bool, at time.Time, err error) {
 	c := n.client
 	for range readsPerTurn {
 		got, at, err := c.in.receive(n.fd)
 		switch {
 		case errors.Is(err, unix.EAGAIN):
-			return false, nil, at
+			return false, at, nil
 		case err != nil:
-			return true, err, time.Now()
+			return true, time.Now(), err
 		case got == 0:
 			n.hung = true
-			return true, n.in.EOF(c.heads), time.Now()
+			return true, time.Now(), n.in.EOF(c.heads)
 		}
 		if at.Before(x.last) {
 			at = x.last
 		}
 		x.last = at
-		if over, err = n.take(x, c.in.buf[:got], at); over {
-			return true, err, at
-		}
-		if got < len(c.in.buf) && !n.hung {
-			return false, nil, at
+		if over, err = n.take(x, c.in.buf[:got], at); over || got < len(c.in.buf) && !n.hung {
+			return over, at, err
 		}
 	}
 	c.again = append(c.again, n)
-	return false, nil, at
+	return false, at, nil
 }
 
 // take hands the bytes of one read to the handler.
 func (n *conn) take(x *exchange, p []byte, at time.Time) (over bool, err error) {
 	next := More
 	if n.in.InHead() {
-		head, rest, err := n.in.TakeHead(n.client.heads, p)
+		head, rest, err := n.in.TakeHead(n.client.heads, p) //nolint:bodyclose // a head is all that it is
 		if head == nil {
 			return err != nil, err
 		}

@@ -127,7 +127,9 @@ func sendLoad(role, url string) error {
 
 // replayLoad is a load by this client over a transport.
 func replayLoad(transport string) func(p *replay.Plan, url, dir string) ([]time.Duration, error) {
-	return func(p *replay.Plan, url, dir string) ([]time.Duration, error) { return replayOver(transport, p, url, dir) }
+	return func(p *replay.Plan, url, dir string) ([]time.Duration, error) {
+		return replayOver(transport, p, url, dir)
+	}
 }
 
 func replayOver(transport string, p *replay.Plan, url, dir string) (lags []time.Duration, err error) {
