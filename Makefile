@@ -2,7 +2,7 @@
 GO ?= go
 export CGO_ENABLED ?= 0
 
-.PHONY: build demo test race lint bench peers yardstick prove interop docs picture release clean
+.PHONY: build demo test race lint bench peers lanes yardstick prove interop docs picture release clean
 build:
 	@mkdir -p bin
 	$(GO) build -trimpath -o bin/ ./cmd/...
@@ -23,12 +23,17 @@ lint:
 bench:
 	$(GO) test -run '^$$' -bench . -benchtime $(if $(filter smoke,$(BENCH)),50ms,1s) ./... | $(GO) run ./tools/bench
 	$(if $(filter smoke,$(BENCH)),,tools/peers/run -if-installed)
+	$(if $(filter smoke,$(BENCH)),,tools/peers/lanes)
 
 # Other load generators beside tailgate, against one target: installs them (PyPI, 7 GB), then up to 8 minutes. PEERS has
 # flags, such as PEERS='-only aiperf,vllm'.
 peers:
 	tools/peers/install
 	tools/peers/run -out peers.json $(PEERS)
+
+# The client's two transports, and SGLang's client, in three loads; a part of bench. PEERS as above.
+lanes:
+	tools/peers/lanes $(PEERS)
 
 # Logs to Parquet, Python's way beside ours; TAILGATE_PROVE=full takes 1 GB instead of 100 MB.
 yardstick:

@@ -5,10 +5,8 @@ import (
 	"errors"
 	"io"
 	"log/slog"
-	"mime"
 	"net"
 	"net/http"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,7 +14,7 @@ import (
 
 	"tailgate/internal/version"
 	"tailgate/replay"
-	"tailgate/schemas"
+	"tailgate/replay/epoll"
 )
 
 // Client implements replay.Transport. Make it with New.
@@ -25,6 +23,8 @@ type Client struct {
 	targets []*target
 	http    *http.Transport
 	lanes   lanes // of https targets that may speak HTTP/2
+	names   *names
+	fast    fast
 	header  http.Header
 	perRow  []Header // headers with places
 	writer  *writer
@@ -39,7 +39,7 @@ func New(o Options) (*Client, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	c := &Client{opts: o, log: o.Logger, header: http.Header{
+	c := &Client{opts: o, log: o.Logger, names: newNames(), header: http.Header{
 		"Content-Type": {"application/json"},
 		"User-Agent":   {"tailgate/" + version.String()},
 	}}
@@ -48,7 +48,7 @@ func New(o Options) (*Client, error) {
 	}
 	dial := o.DialContext
 	if dial == nil {
-		dial = newNames().dial
+		dial = c.names.dial
 	}
 	counted := func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := dial(ctx, network, addr)
@@ -75,6 +75,11 @@ func New(o Options) (*Client, error) {
 		if err != nil {
 			return nil, err
 		}
+		if c.transport(t) == TransportEpoll {
+			if t.wire, err = c.newWire(t); err != nil {
+				return nil, err
+			}
+		}
 		c.targets = append(c.targets, t)
 	}
 	return c, nil
@@ -96,6 +101,10 @@ func (c *Client) setHeaders() {
 // Send implements replay.Transport.
 func (c *Client) Send(ctx context.Context, call *replay.Call, done func(*replay.Call)) {
 	t := c.pick(call)
+	if t.wire != nil && c.plain(call) {
+		c.fly(ctx, t, call, done)
+		return
+	}
 	go func() {
 		c.exchange(ctx, t, call)
 		t.note(&call.Outcome)
@@ -107,7 +116,11 @@ func (c *Client) Send(ctx context.Context, call *replay.Call, done func(*replay.
 func (c *Client) Close() error {
 	c.http.CloseIdleConnections()
 	c.lanes.close()
-	return nil
+	c.fast.once.Do(func() { c.fast.err = epoll.ErrClosed })
+	if c.fast.client == nil {
+		return nil
+	}
+	return c.fast.client.Close()
 }
 
 // exchange sends one request and reads its answer.
@@ -129,58 +142,26 @@ func (c *Client) exchange(ctx context.Context, t *target, call *replay.Call) {
 		rt = lane.rt
 	}
 	o.Sent = call.Now()
+	r := reader{client: c, call: call}
 	resp, err := rt.RoundTrip(req)
 	if err != nil {
-		fail(ctx, o, err)
-		o.Closed = call.Now()
+		r.end(err, whyEnded(ctx), call.Now())
 		return
 	}
 	defer resp.Body.Close()
-	o.FirstByte = call.Now()
-	o.HTTPStatus = resp.StatusCode
 	t.proto.Store(int32(resp.ProtoMajor))
-	c.answer(ctx, cancel, call, resp)
-	o.Closed = call.Now()
+	if r.head(resp, call.Now()) {
+		err = r.pull(resp.Body, cancel)
+	}
+	r.end(err, whyEnded(ctx), call.Now())
 }
 
-// answer reads an answer whose head has come.
-func (c *Client) answer(ctx context.Context, cancel func(), call *replay.Call, resp *http.Response) {
-	o := &call.Outcome
-	var keep *collector
-	if call.KeepAnswer {
-		keep = &collector{api: c.opts.api()}
+// whyEnded is why ctx has ended; null = it has not.
+func whyEnded(ctx context.Context) error {
+	if ctx.Err() == nil {
+		return nil
 	}
-	kind := mediaType(resp.Header)
-	switch {
-	case resp.StatusCode != http.StatusOK:
-		refused(o, resp.Body)
-	case isEncoded(resp.Header):
-		o.Status, o.ErrorKind = schemas.ResultHTTPError, replay.KindEncoded
-	case kind == "text/event-stream" || kind == "" && call.WantsStream():
-		c.readStream(ctx, cancel, call, keep, resp.Body)
-	case kind == "application/json" || strings.HasSuffix(kind, "+json") || kind == "":
-		c.readWhole(ctx, call, keep, resp.Body)
-		if ms, err := strconv.ParseFloat(resp.Header.Get("X-Queue-Time"), 64); err == nil && ms >= 0 && ms < 1e12 {
-			o.ServerQueue = fromMillis(ms) // TGI tells it, of whole answers only
-		}
-	default:
-		o.Status, o.ErrorKind = schemas.ResultHTTPError, replay.KindNotSSE
-	}
-}
-
-func mediaType(h http.Header) string {
-	switch v := h.Get("Content-Type"); v {
-	case "text/event-stream", "text/event-stream; charset=utf-8":
-		return "text/event-stream"
-	default:
-		kind, _, _ := mime.ParseMediaType(v)
-		return kind
-	}
-}
-
-func isEncoded(h http.Header) bool {
-	v := h.Get("Content-Encoding")
-	return v != "" && !strings.EqualFold(v, "identity")
+	return context.Cause(ctx)
 }
 
 // packet is a read buffer. Its size bounds what one read takes, not a line: what the kernel had is in the
@@ -189,74 +170,23 @@ type packet [1 << 10]byte
 
 var packets = sync.Pool{New: func() any { return new(packet) }}
 
-// afterDone is how long an answer may stay open after its [DONE].
-const afterDone = time.Second
-
-// readStream reads an event stream to its end and stamps each read.
-func (c *Client) readStream(ctx context.Context, cancel func(), call *replay.Call, keep *collector, r io.Reader) {
+// pull reads an answer's body to its end and stamps each read. cancel ends it when it stays open.
+func (r *reader) pull(body io.Reader, cancel func()) error {
 	buf := packets.Get().(*packet)
 	defer packets.Put(buf)
-	o := &call.Outcome
-	if call.Row.OutputTokens != nil {
-		o.ExpectTokens(*call.Row.OutputTokens)
-	}
-	s := newStream(o, c.opts.api(), keep)
-	done := false
 	for {
-		n, err := r.Read(buf[:])
-		more := true
+		n, err := body.Read(buf[:])
+		next := epoll.More
 		if n > 0 {
-			more = s.feed(buf[:n], call.Now())
+			next = r.feed(buf[:n], r.call.Now())
 		}
 		switch {
-		case !more || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
-			s.finish("")
-			return
-		case err != nil && (s.ended || ctx.Err() == nil):
-			_, kind := classify(err)
-			s.finish(kind)
-			return
+		case next == epoll.Stop || errors.Is(err, io.EOF):
+			return nil
 		case err != nil:
-			ended(ctx, o, lateKind(call.Now(), s.at, s.seen))
-			return
-		case s.ended && !done:
-			done = true
+			return err
+		case next == epoll.Linger:
 			defer time.AfterFunc(afterDone, cancel).Stop()
 		}
 	}
-}
-
-// readWhole reads an answer that is not streamed.
-func (c *Client) readWhole(ctx context.Context, call *replay.Call, keep *collector, r io.Reader) {
-	o := &call.Outcome
-	stamped := &stampedReader{r: r, call: call, last: replay.Never}
-	data, err := io.ReadAll(io.LimitReader(stamped, maxBody+1))
-	at := call.Now()
-	switch {
-	case errors.Is(err, io.ErrUnexpectedEOF):
-		o.Status, o.ErrorKind = schemas.ResultTruncated, replay.KindNoFinish
-	case err != nil && ctx.Err() != nil:
-		ended(ctx, o, lateKind(at, stamped.last, replay.Never))
-	case err != nil:
-		o.Status, o.ErrorKind = classify(err)
-	case len(data) > maxBody:
-		o.Status, o.ErrorKind = schemas.ResultHTTPError, replay.KindBodyTooLong
-	default:
-		finishWhole(o, c.opts.api(), keep, data, at)
-	}
-}
-
-// stampedReader notes when the last bytes came.
-type stampedReader struct {
-	r    io.Reader
-	call *replay.Call
-	last time.Duration
-}
-
-func (s *stampedReader) Read(p []byte) (int, error) {
-	n, err := s.r.Read(p)
-	if n > 0 {
-		s.last = s.call.Now()
-	}
-	return n, err
 }

@@ -15,6 +15,7 @@ import (
 
 	"tailgate/internal/fault"
 	"tailgate/replay"
+	"tailgate/replay/epoll"
 	"tailgate/replay/openai"
 	"tailgate/replay/transporttest"
 	"tailgate/schemas"
@@ -32,6 +33,24 @@ func TestTransport(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestTransportsOnLoopback(t *testing.T) {
+	for _, name := range transports() {
+		t.Run(name, func(t *testing.T) {
+			transporttest.RunReal(t, transporttest.Chunks, func(t *testing.T, targets []string, _ transporttest.Dial) replay.Transport {
+				return client(t, openai.Options{Targets: targets, Transport: name})
+			})
+		})
+	}
+}
+
+// transports are those that there are on this system.
+func transports() []string {
+	if !epoll.Supported {
+		return []string{openai.TransportNetHTTP}
+	}
+	return []string{openai.TransportNetHTTP, openai.TransportEpoll}
 }
 
 func client(t *testing.T, o openai.Options) *openai.Client {

@@ -15,7 +15,7 @@ import (
 )
 
 // benchRole names the variable that makes this binary a part of BenchmarkReplay: "mock" serves until stdin ends,
-// "replay" and "loop" send one load to the URL of benchURL and print what it cost.
+// "replay", "nethttp" and "loop" send one load to the URL of benchURL and print what it cost.
 const (
 	benchRole = "TAILGATE_CLIENT_BENCH"
 	benchURL  = "TAILGATE_CLIENT_BENCH_URL"
@@ -44,7 +44,7 @@ type cost struct {
 }
 
 // BenchmarkReplay compares this client, with its schedule and everything stored, with about the least that a client
-// of net/http does: a goroutine per request that reads lines and stamps them. Each is a process of its own beside the
+// of net/http does: a goroutine per request that reads lines and stamps them; and with itself over net/http. Each is a process of its own beside the
 // same mock, in turn. Rounds in which others took more than 5 % of the machine are repeated, five in all.
 func BenchmarkReplay(b *testing.B) {
 	if _, err := busyTime(); err != nil {
@@ -53,16 +53,21 @@ func BenchmarkReplay(b *testing.B) {
 	mock, url := startMock(b)
 	total, repeats := map[string]cost{}, 5
 	for range 2 {
-		for _, role := range []string{"replay", "loop"} {
+		for _, role := range []string{"replay", "nethttp", "loop"} {
 			c := undisturbed(b, role, url, mock, &repeats)
 			sum := total[role]
 			total[role] = cost{sum.CPU + c.CPU, sum.LagP50 + c.LagP50, sum.LagP99 + c.LagP99, sum.Tokens + c.Tokens}
 		}
 	}
-	ours, loop := total["replay"], total["loop"]
+	ours, loop, nethttp := total["replay"], total["loop"], total["nethttp"]
 	b.Run("cpu", func(b *testing.B) {
 		b.ReportMetric(loop.CPU.Seconds()/ours.CPU.Seconds(), "x_vs_bare_loop")
 		b.ReportMetric(ours.CPU.Seconds()*1e6/float64(ours.Tokens), "cpu-us/token")
+		b.ReportMetric(0, "ns/op")
+	})
+	b.Run("transport", func(b *testing.B) {
+		b.ReportMetric(nethttp.CPU.Seconds()/ours.CPU.Seconds(), "x_vs_nethttp")
+		b.ReportMetric(nethttp.CPU.Seconds()*1e6/float64(nethttp.Tokens), "nethttp-cpu-us/token")
 		b.ReportMetric(0, "ns/op")
 	})
 	b.Run("lag", func(b *testing.B) {

@@ -107,8 +107,11 @@ func sendLoad(role, url string) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	send := replayLoad
-	if role == "loop" {
+	send := replayLoad("")
+	switch role {
+	case "nethttp":
+		send = replayLoad(openai.TransportNetHTTP)
+	case "loop":
 		send = loopLoad
 	}
 	before := ownTime()
@@ -122,8 +125,15 @@ func sendLoad(role, url string) error {
 	return json.NewEncoder(os.Stdout).Encode(c)
 }
 
-func replayLoad(p *replay.Plan, url, dir string) (lags []time.Duration, err error) {
-	c, err := openai.New(openai.Options{Targets: []string{url}, RunID: p.RunID, Prompts: &replay.Prompts{BlockSize: benchPrompt, Salt: "s"}})
+// replayLoad is a load by this client over a transport.
+func replayLoad(transport string) func(p *replay.Plan, url, dir string) ([]time.Duration, error) {
+	return func(p *replay.Plan, url, dir string) ([]time.Duration, error) {
+		return replayOver(transport, p, url, dir)
+	}
+}
+
+func replayOver(transport string, p *replay.Plan, url, dir string) (lags []time.Duration, err error) {
+	c, err := openai.New(openai.Options{Targets: []string{url}, Transport: transport, RunID: p.RunID, Prompts: &replay.Prompts{BlockSize: benchPrompt, Salt: "s"}})
 	if err != nil {
 		return nil, err
 	}

@@ -1,7 +1,6 @@
 package openai
 
 import (
-	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -14,23 +13,16 @@ import (
 	"time"
 
 	"tailgate/replay"
+	"tailgate/replay/epoll"
 	"tailgate/schemas"
 )
 
 var errTimeout = errors.New("the request's time limit")
 
-// fail sets the outcome of a request that broke before its answer had begun; ctx is the request's own.
-func fail(ctx context.Context, o *replay.Outcome, err error) {
-	if ctx.Err() == nil {
-		o.Status, o.ErrorKind = classify(err)
-		return
-	}
-	ended(ctx, o, replay.KindTimeout)
-}
-
-// ended sets the outcome of a request that ctx has ended. late is the kind where its time was up.
-func ended(ctx context.Context, o *replay.Outcome, late string) {
-	if errors.Is(context.Cause(ctx), errTimeout) {
+// ended sets the outcome of a request that the client itself ended, for the reason cause. late is the kind where its time
+// was up.
+func ended(cause error, o *replay.Outcome, late string) {
+	if errors.Is(cause, errTimeout) {
 		o.Status, o.ErrorKind = schemas.ResultTimeout, late
 		return
 	}
@@ -73,7 +65,7 @@ func classify(err error) (status, kind string) {
 		return status, replay.KindTLS
 	case strings.Contains(err.Error(), "GOAWAY"):
 		return status, replay.KindGoAway
-	case isBadHTTP(err):
+	case errors.Is(err, epoll.ErrProtocol) || isBadHTTP(err):
 		return status, replay.KindBadHTTP
 	case errors.Is(err, os.ErrDeadlineExceeded) || errors.As(err, &netErr) && netErr.Timeout():
 		return schemas.ResultTimeout, replay.KindTimeout
@@ -104,6 +96,7 @@ func isBadHTTP(err error) bool {
 		"bad Content-Length", "server response headers exceeded", "PROTOCOL_ERROR", "FRAME_SIZE_ERROR", "frame too large",
 		"COMPRESSION_ERROR", "http2: response body closed", "too many transfer encodings", "chunked encoding contains too much",
 		"trailer header without chunked", "empty hex number for chunk length",
+		"invalid CR in chunked line", "suspiciously long trailer", "unexpected EOF reading trailer",
 	} {
 		if strings.Contains(text, sign) {
 			return true
@@ -143,12 +136,11 @@ func saysTooLong(message string) bool {
 	return false
 }
 
-// refused sets the outcome of any status but 200. The start of the body is read: it may name the reason, and the
-// connection lives on.
-func refused(o *replay.Outcome, body io.Reader) {
-	const enough = 64 << 10
-	// Whatever came tells what it can.
-	data, _ := io.ReadAll(io.LimitReader(body, enough))
+// maxRefusal is how much of the body of any status but 200 is read: it may name the reason, and the connection lives on.
+const maxRefusal = 64 << 10
+
+// refused sets the outcome of any status but 200, whose body starts with data.
+func refused(o *replay.Outcome, data []byte) {
 	o.Status, o.ErrorKind = schemas.ResultHTTPError, replay.HTTPKind(o.HTTPStatus)
 	switch o.HTTPStatus {
 	case http.StatusTooManyRequests:

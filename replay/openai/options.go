@@ -13,6 +13,7 @@ import (
 
 	"tailgate/internal/fault"
 	"tailgate/replay"
+	"tailgate/replay/epoll"
 )
 
 // Values of Options.API.
@@ -86,6 +87,8 @@ type Options struct {
 	IdleTimeout time.Duration
 	// TLS of https targets.
 	TLS TLS
+	// Transport is TransportNetHTTP or TransportEpoll; "" = the latter where it can be: http targets, Linux, no DialContext.
+	Transport string
 	// HTTP1 keeps to HTTP/1.1 where a target offers HTTP/2 (over TLS, by ALPN).
 	HTTP1 bool
 	// DialContext replaces the network, for tests; nil = TCP, each name resolved once.
@@ -115,6 +118,10 @@ func (o *Options) Validate() error {
 	among("strategy", o.Strategy, RoundRobin, LeastInFlight, Sticky)
 	among("api", o.API, APICompletions, APIChat, APIResponses, APIGenerate)
 	among("engine", o.Engine, Engines()...)
+	among("transport", o.Transport, TransportNetHTTP, TransportEpoll)
+	check(o.Transport == TransportEpoll && !epoll.Supported, "transport epoll needs Linux on amd64 or arm64; leave it away")
+	check(o.Transport == TransportEpoll && slices.ContainsFunc(o.Targets, func(t string) bool { return strings.HasPrefix(t, "https:") }),
+		"transport epoll speaks no TLS; leave it away for https targets")
 	among("output", o.Output, replay.OutputNatural, replay.OutputPinned, replay.OutputForced)
 	check(o.Output == replay.OutputForced && o.API != APIGenerate,
 		"output forced_tokens needs the api generate: no other route takes the tokens of an answer")

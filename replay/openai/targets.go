@@ -21,6 +21,7 @@ type target struct {
 	key  uint64 // of the sticky strategy
 
 	request *http.Request // what all requests to it have in common
+	wire    *wire         // the same for package epoll; nil = net/http carries them
 
 	inflight, sent, ok, failed, conns atomic.Int64
 	proto                             atomic.Int32 // major version of HTTP that it answered with; 0 = no answer yet
@@ -114,6 +115,7 @@ type TargetFacts struct {
 	Failed      int64  `json:"failed"`
 	Connections int64  `json:"connections"`    // opened over the run
 	HTTP        int32  `json:"http,omitempty"` // major version; absent = it never answered
+	Transport   string `json:"transport"`      // TransportNetHTTP or TransportEpoll
 }
 
 // Facts tells what came of each target so far.
@@ -122,6 +124,7 @@ func (c *Client) Facts() []TargetFacts {
 	for i, t := range c.targets {
 		out[i] = TargetFacts{
 			URL: t.name, Sent: t.sent.Load(), OK: t.ok.Load(), Failed: t.failed.Load(), Connections: t.conns.Load(), HTTP: t.proto.Load(),
+			Transport: c.transport(t),
 		}
 	}
 	return out

@@ -1,18 +1,23 @@
 // Package transporttest holds implementations of replay.Transport to one behaviour: the acceptance suite that
 // every transport's own tests call.
 //
-// The suite serves HTTP over an in-process network in virtual time (testing/synctest), so that every stamp has
-// one right value. It is no test of a target.
+// Run serves HTTP over an in-process network in virtual time (testing/synctest), so that every stamp has one right
+// value. RunReal serves it over the loopback device, for transports that are nothing without a kernel: a stamp is right there
+// when it is not before what it stamps, and not in the future. It is no test of a target.
 package transporttest
 
 import (
 	"context"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
+	"net/url"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -80,50 +85,96 @@ func Events(w http.ResponseWriter, tokens int, at ...time.Duration) { Chunks.Eve
 
 const ms = time.Millisecond
 
-// Run runs the suite with servers that speak f.
-func Run(t *testing.T, f Format, newTransport New) {
-	for _, c := range answers(f) {
-		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { c.run(t, newTransport) })
-		})
+// Run runs the suite with servers that speak f, in virtual time.
+func Run(t *testing.T, f Format, newTransport New) { run(t, f, &env{newTransport: newTransport}) }
+
+// RunReal runs the suite with servers that speak f on the loopback device. The transport has no dial.
+func RunReal(t *testing.T, f Format, newTransport New) {
+	run(t, f, &env{newTransport: newTransport, real: true})
+}
+
+// env is where a suite runs.
+type env struct {
+	newTransport New
+	real         bool
+}
+
+// test runs one test of the suite.
+func (e *env) test(t *testing.T, name string, f func(*testing.T)) {
+	t.Run(name, func(t *testing.T) {
+		if e.real {
+			f(t)
+			return
+		}
+		synctest.Test(t, f)
+	})
+}
+
+// long is how long something takes that must not be waited for.
+func (e *env) long() time.Duration {
+	if e.real {
+		return 300 * ms
 	}
-	t.Run("Send returns at once", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) { testSendReturnsAtOnce(t, f, newTransport) })
-	})
-	t.Run("cancelled", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) { testCancel(t, f, newTransport) })
-	})
-	t.Run("round robin", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) { testRoundRobin(t, f, newTransport) })
-	})
-	t.Run("no cap on requests in flight", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) { testNoCap(t, f, newTransport) })
-	})
-	t.Run("nobody listens", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) { testRefused(t, newTransport) })
-	})
+	return time.Minute
+}
+
+// wrong tells that a stamp is not what it should be.
+func (e *env) wrong(got, want time.Duration, b *bench) bool {
+	if !e.real || want == never {
+		return got != want
+	}
+	return got < want || got > time.Since(b.zero)
+}
+
+func run(t *testing.T, f Format, e *env) {
+	for _, c := range answers(f) {
+		e.test(t, c.name, func(t *testing.T) { c.run(t, e) })
+	}
+	e.test(t, "Send returns at once", func(t *testing.T) { testSendReturnsAtOnce(t, f, e) })
+	e.test(t, "cancelled", func(t *testing.T) { testCancel(t, f, e) })
+	e.test(t, "round robin", func(t *testing.T) { testRoundRobin(t, f, e) })
+	e.test(t, "no cap on requests in flight", func(t *testing.T) { testNoCap(t, f, e) })
+	e.test(t, "nobody listens", func(t *testing.T) { testRefused(t, e) })
 }
 
 // bench is one transport with one server.
 type bench struct {
-	tr   replay.Transport
-	zero time.Time
+	env     *env
+	tr      replay.Transport
+	targets []string // as the transport has them
+	zero    time.Time
 }
 
 // start serves h and makes the transport; everything ends with the test.
-func start(t *testing.T, newTransport New, targets []string, h http.HandlerFunc) *bench {
+func (e *env) start(t *testing.T, targets []string, h http.HandlerFunc) *bench {
 	t.Helper()
-	l := pipenet.Listen()
-	srv := &http.Server{Handler: h}
+	srv := &http.Server{Handler: h, ErrorLog: log.New(io.Discard, "", 0)}
 	var served sync.WaitGroup
-	served.Go(func() { _ = srv.Serve(l) })
-	b := &bench{tr: newTransport(t, targets, l.DialContext), zero: time.Now()}
+	b := &bench{env: e, targets: slices.Clone(targets)}
+	var dial Dial
+	if e.real {
+		for i, target := range targets {
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			u, _ := url.Parse(target) // a constant
+			u.Host = l.Addr().String()
+			b.targets[i] = u.String()
+			served.Go(func() { _ = srv.Serve(l) })
+		}
+	} else {
+		l := pipenet.Listen()
+		dial = l.DialContext
+		served.Go(func() { _ = srv.Serve(l) })
+		t.Cleanup(func() { l.Close() })
+	}
+	b.tr, b.zero = e.newTransport(t, b.targets, dial), time.Now()
 	t.Cleanup(func() {
 		if err := b.tr.Close(); err != nil {
 			t.Errorf("Close: %v", err)
 		}
 		srv.Close()
-		l.Close()
 		served.Wait()
 	})
 	return b
@@ -144,7 +195,9 @@ func (b *bench) do(ctx context.Context, t *testing.T, c *replay.Call) *replay.Ou
 	if got := <-done; got != c {
 		t.Fatal("done was called with another call")
 	}
-	synctest.Wait()
+	if !b.env.real {
+		synctest.Wait()
+	}
 	if len(done) > 0 {
 		t.Fatal("done was called twice")
 	}
@@ -235,17 +288,21 @@ func answers(f Format) []answer {
 	}
 }
 
-func (a *answer) run(t *testing.T, newTransport New) {
-	requests := 0
-	b := start(t, newTransport, []string{"http://a"}, func(w http.ResponseWriter, r *http.Request) {
-		requests++
+func (a *answer) run(t *testing.T, e *env) {
+	var requests atomic.Int32
+	b := e.start(t, []string{"http://a"}, func(w http.ResponseWriter, r *http.Request) {
+		requests.Add(1)
 		_, _ = io.Copy(io.Discard, r.Body)
 		a.handle(w, r)
 	})
-	time.Sleep(time.Second) // a request that does not start at zero
+	later := time.Second // a request that does not start at zero
+	if e.real {
+		later = ms
+	}
+	time.Sleep(later)
 	c := b.call(a.stream)
 	o := b.do(t.Context(), t, c)
-	if o.Sent != time.Second {
+	if e.wrong(o.Sent, later, b) {
 		t.Errorf("sent at %v", o.Sent)
 	}
 	since := func(d time.Duration) time.Duration {
@@ -254,39 +311,39 @@ func (a *answer) run(t *testing.T, newTransport New) {
 		}
 		return d - o.Sent
 	}
-	if o.Status != a.status || o.ErrorKind != a.kind || o.HTTPStatus != a.http || o.Usage.Output != a.tokens || o.Target != "http://a" {
+	if o.Status != a.status || o.ErrorKind != a.kind || o.HTTPStatus != a.http || o.Usage.Output != a.tokens || o.Target != b.targets[0] {
 		t.Errorf("status %q, kind %q, http %d, %d tokens, target %q", o.Status, o.ErrorKind, o.HTTPStatus, o.Usage.Output, o.Target)
 	}
-	if first, last, closed := since(o.FirstToken), since(o.LastToken), since(o.Closed); first != a.first || last != a.last || closed != a.closed {
+	if first, last, closed := since(o.FirstToken), since(o.LastToken), since(o.Closed); e.wrong(first, a.first, b) || e.wrong(last, a.last, b) || e.wrong(closed, a.closed, b) {
 		t.Errorf("first %v, last %v, closed %v; want %v, %v, %v", first, last, closed, a.first, a.last, a.closed)
 	}
-	if requests != 1 {
-		t.Errorf("the server saw %d requests", requests)
+	if n := requests.Load(); n != 1 {
+		t.Errorf("the server saw %d requests", n)
 	}
 }
 
-func testSendReturnsAtOnce(t *testing.T, f Format, newTransport New) {
-	b := start(t, newTransport, []string{"http://a"}, func(w http.ResponseWriter, r *http.Request) {
+func testSendReturnsAtOnce(t *testing.T, f Format, e *env) {
+	b := e.start(t, []string{"http://a"}, func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
-		f.Events(w, 1, time.Minute)
+		f.Events(w, 1, e.long())
 	})
 	done := make(chan *replay.Call)
 	for range 3 {
 		b.tr.Send(t.Context(), b.call(true), func(c *replay.Call) { done <- c })
 	}
-	if d := time.Since(b.zero); d != 0 {
+	if d := time.Since(b.zero); d != 0 && !e.real || d > e.long() {
 		t.Errorf("Send took %v", d)
 	}
 	for range 3 {
-		if c := <-done; c.Outcome.FirstToken != time.Minute {
+		if c := <-done; e.wrong(c.Outcome.FirstToken, e.long(), b) {
 			t.Errorf("first token at %v", c.Outcome.FirstToken)
 		}
 	}
 }
 
-func testCancel(t *testing.T, f Format, newTransport New) {
+func testCancel(t *testing.T, f Format, e *env) {
 	for _, when := range []string{"waiting", "streaming"} {
-		b := start(t, newTransport, []string{"http://a"}, func(w http.ResponseWriter, r *http.Request) {
+		b := e.start(t, []string{"http://a"}, func(w http.ResponseWriter, r *http.Request) {
 			_, _ = io.Copy(io.Discard, r.Body)
 			if when == "streaming" {
 				w.Header().Set("Content-Type", "text/event-stream")
@@ -296,39 +353,46 @@ func testCancel(t *testing.T, f Format, newTransport New) {
 			<-r.Context().Done()
 		})
 		ctx, cancel := context.WithCancel(t.Context())
-		time.AfterFunc(time.Second, cancel)
+		after := min(time.Second, e.long())
+		time.AfterFunc(after, cancel)
 		o := b.do(ctx, t, b.call(true))
-		if o.Status != schemas.ResultCancelled || o.ErrorKind != replay.KindAborted || o.Closed != time.Second {
+		if o.Status != schemas.ResultCancelled || o.ErrorKind != replay.KindAborted || e.wrong(o.Closed, after, b) {
 			t.Errorf("%s: status %q, kind %q, closed %v", when, o.Status, o.ErrorKind, o.Closed)
 		}
 	}
 }
 
-func testRoundRobin(t *testing.T, f Format, newTransport New) {
+func testRoundRobin(t *testing.T, f Format, e *env) {
 	seen := map[string]int{}
-	b := start(t, newTransport, []string{"http://a", "http://b/v1/", "http://c"}, func(w http.ResponseWriter, r *http.Request) {
+	var mu sync.Mutex
+	b := e.start(t, []string{"http://a", "http://b/v1/", "http://c"}, func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		if strings.Count(r.URL.Path, "v1") != 1 {
 			t.Errorf("path %s", r.URL.Path)
 		}
+		mu.Lock()
 		seen[r.Host]++
+		mu.Unlock()
 		f.Events(w, 1, ms)
 	})
 	for range 9 {
 		c := b.call(true)
 		o := b.do(t.Context(), t, c)
+		mu.Lock()
 		seen[o.Target]++
+		mu.Unlock()
 	}
-	for _, name := range []string{"a", "b", "c", "http://a", "http://b/v1/", "http://c"} {
-		if seen[name] != 3 {
-			t.Errorf("%s had %d of 9 requests", name, seen[name])
+	for _, name := range b.targets {
+		u, _ := url.Parse(name) // a constant, or made of one
+		if seen[name] != 3 || seen[u.Host] != 3 {
+			t.Errorf("%s had %d of 9 requests by its name and %d at its address", name, seen[name], seen[u.Host])
 		}
 	}
 }
 
-func testNoCap(t *testing.T, f Format, newTransport New) {
+func testNoCap(t *testing.T, f Format, e *env) {
 	const n = 500
-	b := start(t, newTransport, []string{"http://a"}, func(w http.ResponseWriter, r *http.Request) {
+	b := e.start(t, []string{"http://a"}, func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		f.Events(w, 1, time.Second)
 	})
@@ -337,19 +401,29 @@ func testNoCap(t *testing.T, f Format, newTransport New) {
 		b.tr.Send(t.Context(), b.call(true), func(c *replay.Call) { done <- c })
 	}
 	for range n {
-		if c := <-done; c.Outcome.Status != schemas.ResultOK || c.Outcome.FirstToken != time.Second {
+		if c := <-done; c.Outcome.Status != schemas.ResultOK || e.wrong(c.Outcome.FirstToken, time.Second, b) {
 			t.Fatalf("status %q, first token at %v", c.Outcome.Status, c.Outcome.FirstToken)
 		}
 	}
 }
 
-func testRefused(t *testing.T, newTransport New) {
-	l := pipenet.Listen()
-	l.Close()
-	tr := newTransport(t, []string{"http://a"}, l.DialContext)
-	b := &bench{tr: tr, zero: time.Now()}
+func testRefused(t *testing.T, e *env) {
+	b := &bench{env: e, zero: time.Now()}
+	if e.real {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.Close()
+		b.tr = e.newTransport(t, []string{"http://" + l.Addr().String()}, nil)
+	} else {
+		l := pipenet.Listen()
+		l.Close()
+		b.tr = e.newTransport(t, []string{"http://a"}, l.DialContext)
+	}
+	defer b.tr.Close()
 	o := b.do(t.Context(), t, b.call(true))
-	if o.Status != schemas.ResultReset || o.ErrorKind == "" || o.Sent != 0 || o.Closed != 0 || o.HTTPStatus != 0 {
+	if o.Status != schemas.ResultReset || o.ErrorKind == "" || e.wrong(o.Sent, 0, b) || e.wrong(o.Closed, 0, b) || o.HTTPStatus != 0 {
 		t.Errorf("status %q, kind %q, sent %v, closed %v", o.Status, o.ErrorKind, o.Sent, o.Closed)
 	}
 }

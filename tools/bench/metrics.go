@@ -41,6 +41,7 @@ var metricRows = []metricRow{
 	{"serving streams of 10 tokens", "sim.BenchmarkServe/tokens=10", "bare_loop", 0.7},
 	// CPU time again, of the client beside a mock: schedule, sessions, parsing and the results' file are in ours only.
 	{"replaying 500 streams/s over HTTP", "replay/openai.BenchmarkReplay/cpu", "bare_loop", 0.7},
+	{"replaying 500 streams/s over epoll", "replay/openai.BenchmarkReplay/transport", "nethttp", 1},
 	{"keeping the schedule at 500/s, median lag", "replay/openai.BenchmarkReplay/lag", "time_sleep", 1},
 	{"replaying an hour of Mooncake in virtual time", "cmd/tailgate.BenchmarkSimulated/mooncake", "real_time", 720},
 	{"replaying 80 requests/s in virtual time", "cmd/tailgate.BenchmarkSimulated/steady", "real_time", 209},

@@ -33,7 +33,7 @@ type measurement struct {
 	tailgate, peers, scripts string
 	only                     []string // names; empty = all
 	rounds, repeats          int
-	limit                    time.Duration
+	limit, service           time.Duration
 	dir                      string
 	log                      io.Writer
 }
@@ -49,6 +49,7 @@ func main() {
 	flag.IntVar(&m.Requests, "requests", 2000, "how many")
 	flag.IntVar(&m.InputTokens, "input", 512, "tokens of a prompt")
 	flag.IntVar(&m.OutputTokens, "output", 20, "tokens of an answer")
+	flag.DurationVar(&m.service, "service", 290*time.Millisecond, "time of a request at the target")
 	flag.IntVar(&m.rounds, "rounds", 2, "runs of each tool, the tools in turn")
 	flag.IntVar(&m.repeats, "repeats", 5, "how often a disturbed run is repeated")
 	flag.DurationVar(&m.limit, "limit", 8*time.Minute, "start nothing that would probably end later than this")
@@ -119,7 +120,7 @@ func (m *measurement) all(ctx context.Context) (*report, error) {
 	if m.traces, err = m.write(m.dir); err != nil {
 		return nil, err
 	}
-	r := &report{Load: m.load, Target: targetSpec, Cores: runtime.NumCPU()}
+	r := &report{Load: m.load, Target: m.targetSpec(), Cores: runtime.NumCPU()}
 	c := clock{end: time.Now().Add(m.limit), took: map[string]time.Duration{}}
 	gone := map[string]bool{}
 	for round := 1; round <= m.rounds; round++ {

@@ -91,7 +91,7 @@ func (m *measurement) runTool(ctx context.Context, t *tool, r *room) (*usage, er
 	u.ended = time.Now()
 	close(stop)
 	<-watched
-	if err != nil && (t.name != tailgateName || cmd.ProcessState.ExitCode() != invalidCode) {
+	if err != nil && (!t.ours || cmd.ProcessState.ExitCode() != invalidCode) {
 		return nil, fmt.Errorf("%w: %s", err, lastLine(log.Name()))
 	}
 	busy, all, err := machineTimes()
@@ -122,12 +122,15 @@ type target struct {
 
 const (
 	truthName = "truth.parquet"
-	// service is the time of a request at the target: the first of 20 tokens after 14.5 ms, the others 14.5 ms apart.
-	targetSpec = "fixed:service=290ms,slots=100000,model=" + model
 )
 
+// targetSpec is the target: the first of 20 tokens after 14.5 ms, the others 14.5 ms apart, unless -service says otherwise.
+func (m *measurement) targetSpec() string {
+	return fmt.Sprintf("fixed:service=%s,slots=100000,model=%s", m.service, model)
+}
+
 func (m *measurement) startTarget(ctx context.Context, dir string) (*target, error) {
-	t := &target{cmd: exec.CommandContext(ctx, m.tailgate, "sim", targetSpec, "--listen", "127.0.0.1:0", "--truth", filepath.Join(dir, truthName), "--quiet")}
+	t := &target{cmd: exec.CommandContext(ctx, m.tailgate, "sim", m.targetSpec(), "--listen", "127.0.0.1:0", "--truth", filepath.Join(dir, truthName), "--quiet")}
 	out, err := t.cmd.StdoutPipe()
 	if err != nil {
 		return nil, err

@@ -14,6 +14,7 @@ import (
 type tool struct {
 	name, version string
 	plansItself   bool // draws arrivals of its own instead of playing the trace
+	ours          bool // always there
 	env           []string
 	cmd           func(r *room) []string
 	results       string // a pattern inside the run's folder
@@ -41,9 +42,8 @@ var offline = []string{"HF_HUB_OFFLINE=1", "TRANSFORMERS_OFFLINE=1", "TOKENIZERS
 const tailgateName = "tailgate"
 
 var tools = []tool{
-	{name: tailgateName, results: "run", cmd: func(r *room) []string {
-		return []string{r.tailgate, "replay", r.mooncake, "--target", r.url, "--out", filepath.Join(r.dir, "run"), "--quiet", "--seed", "1"}
-	}},
+	{name: tailgateName, ours: true, results: "run", cmd: replayOver("")},
+	{name: "tailgate-nethttp", ours: true, results: "run", cmd: replayOver("nethttp")},
 	{name: "aiperf", version: "0.13.0", env: offline, results: "art/profile_export.jsonl", cmd: func(r *room) []string {
 		return []string{r.bin("aiperf", "aiperf"), "profile", "-m", model, "--url", r.url, "--endpoint-type", "chat", "--streaming",
 			"--tokenizer", "local/tok", "--input-file", r.mooncake, "--custom-dataset-type", "mooncake_trace", "--fixed-schedule",
@@ -75,6 +75,14 @@ var tools = []tool{
 			"--num-prompts", strconv.Itoa(r.Requests), "--request-rate", strconv.FormatFloat(r.Rate, 'g', -1, 64), "--disable-retokenize",
 			"--disable-tqdm", "--output-file", filepath.Join(r.dir, "s.jsonl")}
 	}},
+}
+
+// replayOver is our own command line, with the transport that it chooses itself where none is named.
+func replayOver(transport string) func(r *room) []string {
+	return func(r *room) []string {
+		return []string{r.tailgate, "replay", r.mooncake, "--target", r.url, "--out", filepath.Join(r.dir, "run"), "--quiet", "--seed", "1",
+			"--transport", transport}
+	}
 }
 
 // prepare writes what commands read beside the traces: inference-perf's configuration, whose default cap of 100 requests in
@@ -116,7 +124,7 @@ func sglangTTFT(dir string) (float64, error) {
 
 // absent says why a tool cannot run, "" when it can.
 func (t *tool) absent(peers string) string {
-	if t.name == tailgateName {
+	if t.ours {
 		return ""
 	}
 	if _, err := os.Stat(filepath.Join(peers, t.name, "ready")); err == nil {

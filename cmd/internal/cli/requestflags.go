@@ -28,6 +28,7 @@ type requestFlags struct {
 	probe                  bool
 	tls                    openai.TLS
 	http1                  bool
+	transport              string
 	timeout                time.Duration
 	parsedFields           []openai.Field
 	parsedTemplate         *openai.Template
@@ -55,6 +56,7 @@ func (f *requestFlags) add(cmd *cobra.Command) {
 	fl.StringVar(&f.tls.ServerName, "tls-server-name", "", "name that the target's certificate must have (default: the URL's host)")
 	fl.BoolVar(&f.tls.Insecure, "tls-insecure", false, "trust any certificate")
 	fl.BoolVar(&f.http1, "http1", false, "keep to HTTP/1.1 where a target offers HTTP/2 over TLS")
+	fl.StringVar(&f.transport, "transport", "", "what carries requests to http targets: epoll or nethttp (default: epoll where there is one, on Linux); https is always nethttp's")
 	fl.DurationVar(&f.timeout, "timeout", 0, "end a request that takes longer than this (0 = never)")
 }
 
@@ -121,7 +123,7 @@ func (f *requestFlags) clientOptions(a *app) openai.Options {
 	return openai.Options{
 		Strategy: f.strategy, API: f.api, Path: f.path, Engine: f.engine, Model: f.model, APIKey: key, Headers: f.headers,
 		Fields: f.parsedFields, Template: f.parsedTemplate, LiveHistory: f.history == replay.HistoryLive, Tokenizer: f.tokens,
-		NoLearn: !f.probe, Timeout: f.timeout, TLS: f.tls, HTTP1: f.http1, Logger: a.logger(),
+		NoLearn: !f.probe, Timeout: f.timeout, TLS: f.tls, HTTP1: f.http1, Transport: f.transport, Logger: a.logger(),
 	}
 }
 
