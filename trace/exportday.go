@@ -108,7 +108,7 @@ func (e *exporter) each(ctx context.Context, visit func(l *lakeRow) error) error
 		l := lakeRow{resolutionUs: int64(binary.BigEndian.Uint64(rec[8:]) ^ 1<<63), noInput: rec[lakeHead]&1 != 0,
 			key: binary.LittleEndian.Uint64(rec[lakeHead+1:])}
 		d.start(frame{}, rec[lakeHead+9:])
-		turn := int32(d.varint())
+		turn := int32(d.in.Varint())
 		if rec[lakeHead]&2 != 0 {
 			l.turn = &turn
 		}
