@@ -4,7 +4,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"path/filepath"
+	"path"
 	"strings"
 	"testing"
 )
@@ -15,20 +15,13 @@ const maxFunction = 80
 // reason begins the line of a function's comment that says why it is long.
 const reason = "Long: "
 
-// ours visits every file of the module that is not a test, parsed with its comments.
-func ours(t *testing.T, visit func(rel string, fset *token.FileSet, f *ast.File)) {
+// ours visits every file of the module that is not a test.
+func ours(t *testing.T, visit func(*goFile)) {
 	t.Helper()
-	goFiles(t, func(path string) {
-		if strings.HasSuffix(path, "_test.go") {
-			return
+	goFiles(t, func(f *goFile) {
+		if !f.isTest() {
+			visit(f)
 		}
-		fset := token.NewFileSet()
-		f, err := parser.ParseFile(fset, path, nil, parser.ParseComments)
-		if err != nil {
-			t.Fatal(err)
-		}
-		rel, _ := filepath.Rel(root, path)
-		visit(filepath.ToSlash(rel), fset, f)
 	})
 }
 
@@ -49,9 +42,9 @@ func longFunctions(fset *token.FileSet, f *ast.File) []string {
 }
 
 func TestFunctionsFitAScreen(t *testing.T) {
-	ours(t, func(rel string, fset *token.FileSet, f *ast.File) {
-		for _, name := range longFunctions(fset, f) {
-			t.Errorf("%s: %s has more than %d lines: split it, or begin a line of its comment with %q", rel, name, maxFunction, reason)
+	ours(t, func(f *goFile) {
+		for _, name := range longFunctions(positions, f.syn) {
+			t.Errorf("%s: %s has more than %d lines: split it, or begin a line of its comment with %q", f.path, name, maxFunction, reason)
 		}
 	})
 }
@@ -118,14 +111,14 @@ func either(a, b *ast.CommentGroup) *ast.CommentGroup {
 
 func TestExportedNamesAreDocumented(t *testing.T) {
 	packages := map[string]bool{} // has a comment
-	ours(t, func(rel string, _ *token.FileSet, f *ast.File) {
-		dir := filepath.Dir(rel)
-		packages[dir] = packages[dir] || f.Doc != nil
-		if f.Name.Name == "main" {
+	ours(t, func(f *goFile) {
+		dir := path.Dir(f.path)
+		packages[dir] = packages[dir] || f.syn.Doc != nil
+		if f.syn.Name.Name == "main" {
 			return
 		}
-		for _, name := range undocumented(f) {
-			t.Errorf("%s: %s has no comment", rel, name)
+		for _, name := range undocumented(f.syn) {
+			t.Errorf("%s: %s has no comment", f.path, name)
 		}
 	})
 	for dir, documented := range packages {
@@ -152,20 +145,4 @@ func TestShapeIsSeen(t *testing.T) {
 	if got := strings.Join(longFunctions(fset, f), " "); got != "long" {
 		t.Errorf("too long: %s", got)
 	}
-}
-
-// A test that sleeps on the machine's clock says why, behind the call or in the line above: to wait for something is
-// no reason, since it fails on a slow machine. In a bubble of testing/synctest time costs nothing.
-func TestSleepsSayWhy(t *testing.T) {
-	goFiles(t, func(path string) {
-		if !strings.HasSuffix(path, "_test.go") {
-			return
-		}
-		fset := token.NewFileSet()
-		f, err := parser.ParseFile(fset, path, nil, parser.ParseComments)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_ = f
-	})
 }
