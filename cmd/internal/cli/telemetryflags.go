@@ -130,10 +130,13 @@ func (f *telemetryFlags) record(o *replay.Options, dir, runID string, footer sch
 }
 
 func clientValues(p replay.Progress) []telemetry.Value {
-	gauge := func(metric string, v float64) telemetry.Value {
-		return telemetry.Value{Metric: metric, Labels: map[string]string{}, Value: v}
+	var values []telemetry.Value
+	for _, g := range replayGauges {
+		if slices.Contains(clientGauges, g.name) {
+			values = append(values, telemetry.Value{Metric: "client_" + g.name, Labels: map[string]string{}, Value: g.of(&p)})
+		}
 	}
-	return []telemetry.Value{gauge("client_in_flight", float64(p.InFlight)), gauge("client_backlog", float64(p.Waiting)), gauge("client_sent_rate", p.SentRate)}
+	return values
 }
 
 // recordVirtual looks at the simulated replicas once a second of virtual time.
