@@ -2,5 +2,5 @@
 
 package testshared
 
-// underRace tells that the test was built with the race detector.
-const underRace = false
+// UnderRace tells that the test was built with the race detector.
+const UnderRace = false

@@ -2,5 +2,5 @@
 
 package testshared
 
-// underRace tells that the test was built with the race detector.
-const underRace = true
+// UnderRace tells that the test was built with the race detector.
+const UnderRace = true

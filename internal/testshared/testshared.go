@@ -57,7 +57,7 @@ func ErrorRates(t testing.TB) (full bool) {
 // measure; why says which.
 func NotUnderRace(t testing.TB, why string) {
 	t.Helper()
-	if underRace {
+	if UnderRace {
 		t.Skip("not under the race detector: " + why)
 	}
 }
