@@ -14,6 +14,7 @@ import (
 	"tailgate/analyze"
 	"tailgate/internal/fault"
 	"tailgate/internal/parquetio"
+	"tailgate/internal/testshared"
 	"tailgate/schemas"
 )
 
@@ -68,9 +69,7 @@ func backtest(t testing.TB, d *analyze.Data, day string, o analyze.BacktestOptio
 // A replay on the system that production had is calibrated; on a system whose service takes 1.3 times as long it is not, and
 // the factor is found within its interval.
 func TestBacktestErrorRates(t *testing.T) {
-	if underRace {
-		t.Skip("many runs of one thread: left out under the race detector")
-	}
+	testshared.NotUnderRace(t, "many runs of one thread")
 	runs := 10
 	if os.Getenv("TAILGATE_PROVE") == "full" {
 		runs = 100

@@ -9,6 +9,7 @@ import (
 	"tailgate/analyze"
 	"tailgate/internal/parquetio"
 	"tailgate/internal/rng"
+	"tailgate/internal/testshared"
 	"tailgate/schemas"
 )
 
@@ -44,10 +45,9 @@ func slotsRun(seed uint64, minutes, rho, x, from, length float64) []schemas.Resu
 // Declared bursts that go back are no growth, and overload is seen beside them (the study's figures for the staircase
 // form: 8 % of bursts of 2x for 180 s in 30 min, 69 % at 1.02 times the capacity).
 func TestQueueGrowthWithDeclaredBursts(t *testing.T) {
-	if underRace {
-		t.Skip("many runs of one thread: left out under the race detector")
-	}
-	const gate, runs = "capacity_gate: {queue_growth: no_sustained_growth}", 40
+	testshared.NotUnderRace(t, "many runs of one thread")
+	const gate = "capacity_gate: {queue_growth: no_sustained_growth}"
+	runs := erredRuns(20)
 	count := func(rho, x float64, place func(seed uint64) float64) (grown, unknown int, reason string) {
 		for seed := range uint64(runs) {
 			from := place(seed)

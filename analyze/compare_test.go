@@ -5,12 +5,14 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"os"
 	"strings"
 	"testing"
 
 	"tailgate/analyze"
 	"tailgate/internal/fault"
 	"tailgate/internal/rng"
+	"tailgate/internal/testshared"
 	"tailgate/schemas"
 )
 
@@ -60,12 +62,18 @@ func compare(t testing.TB, o analyze.CompareOptions, list ...analyze.Arm) *analy
 	return c
 }
 
+// erredRuns is how many runs an error rate is counted over: n, or twice as many where TAILGATE_PROVE asks for more.
+func erredRuns(n int) int {
+	if os.Getenv("TAILGATE_PROVE") != "" {
+		return 2 * n
+	}
+	return n
+}
+
 // Two runs of one system are rarely told apart, and a slower one nearly always; the interval covers the true change.
 func TestCompareErrorRates(t *testing.T) {
-	if underRace {
-		t.Skip("many runs of one thread: left out under the race detector")
-	}
-	const runs = 40
+	testshared.NotUnderRace(t, "many runs of one thread")
+	runs := erredRuns(20)
 	wrong, found, covered, all := 0, 0, 0, 0
 	for seed := range uint64(runs) {
 		rows := arms(seed, 20, 1, 1, 1.05)
@@ -99,9 +107,7 @@ func TestCompareErrorRates(t *testing.T) {
 
 // Paired on one trace, the noise is at least two times below that of runs on different traces.
 func TestPairingHalvesTheNoise(t *testing.T) {
-	if underRace {
-		t.Skip("many runs of one thread: left out under the race detector")
-	}
+	testshared.NotUnderRace(t, "many runs of one thread")
 	spread := func(pair func(seed uint64) ([]schemas.Result, []schemas.Result)) float64 {
 		var d []float64
 		for seed := range uint64(20) {

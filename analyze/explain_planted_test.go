@@ -198,9 +198,12 @@ func (f plantedFault) limitsOf(t testing.TB, healthyRuns map[string]*analyze.Dat
 // The right cause comes first in at least 90 % of runs, for each kind of trouble, and none is named where requests are slow
 // by chance.
 func TestPlantedCausesComeFirst(t *testing.T) {
-	loads, seeds := []float64{.6}, []uint64{1, 2}
+	loads, seeds := []float64{.6}, []uint64{1}
 	full := os.Getenv("TAILGATE_PROVE") == "full"
-	if full {
+	switch {
+	case os.Getenv("TAILGATE_PROVE") == "small":
+		seeds = []uint64{1, 2}
+	case full:
 		loads, seeds = []float64{.5, .65, .8}, []uint64{101, 102, 103, 104, 105, 106, 107, 108, 109, 110}
 	}
 	healthy := map[string]*analyze.Data{}

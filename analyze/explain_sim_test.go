@@ -13,6 +13,7 @@ import (
 	"tailgate/analyze"
 	"tailgate/internal/parquetio"
 	"tailgate/internal/rng"
+	"tailgate/internal/testshared"
 	"tailgate/replay"
 	"tailgate/replay/telemetry"
 	"tailgate/schemas"
@@ -65,9 +66,7 @@ func traceRow(r *rand.Rand, at float64) schemas.TraceRow {
 // run writes the run's folder.
 func (p simulatedRun) run(t testing.TB) string {
 	t.Helper()
-	if underRace {
-		t.Skip("simulated runs of one thread: left out under the race detector")
-	}
+	testshared.NotUnderRace(t, "simulated runs of one thread")
 	config, err := sim.ParseSpec(p.spec)
 	if err != nil {
 		t.Fatal(err)

@@ -20,6 +20,7 @@ import (
 	"tailgate/analyze"
 	"tailgate/internal/jsonleaf"
 	"tailgate/internal/parquetio"
+	"tailgate/internal/testshared"
 	"tailgate/schemas"
 )
 
@@ -391,9 +392,7 @@ func TestHTMLHostileLabels(t *testing.T) {
 
 // A page stays small and is quickly made however many rows, buckets and targets there are.
 func TestHTMLStaysSmall(t *testing.T) {
-	if underRace {
-		t.Skip("large; no goroutines of its own")
-	}
+	testshared.NotUnderRace(t, "large; no goroutines of its own")
 	var targets []string
 	for i := range 40 {
 		targets = append(targets, fmt.Sprintf("http://10.0.0.%d:8000", i))

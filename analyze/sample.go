@@ -175,37 +175,37 @@ func (s *gapSample) over(l Limit) (int, float64) {
 
 func (s *gapSample) smallest(ranks ...int) []float64 { return pick(&s.counts, s.counts.n, ranks) }
 
-// gapCounts counts gaps by value, exactly. Pages of counts are made as they are met; one covers 131 ms.
+// gapCounts counts gaps by value, exactly. Pages of counts are made as they are met, so that gaps of seconds, which
+// lie far apart, take little memory and time.
 type gapCounts struct {
 	n     int
 	sum   int64
-	pages [][]uint32
-	last  []uint32 // the page that was used last
-	at    int32    // its number
+	pages []gapPage
 }
 
-const pageBits = 17
+// gapPage has the gaps of 4 ms: how many in all, and how many of each.
+type gapPage struct {
+	n      int
+	counts *[1 << pageBits]uint32
+}
+
+const pageBits = 12
 
 func (c *gapCounts) add(gaps []int32) {
 	for _, us := range gaps {
-		if c.last == nil || us>>pageBits != c.at {
-			c.turn(us >> pageBits)
+		at := int(us >> pageBits)
+		if at >= len(c.pages) {
+			c.pages = append(c.pages, make([]gapPage, at+1-len(c.pages))...)
 		}
-		c.last[us&(1<<pageBits-1)]++
+		page := &c.pages[at]
+		if page.counts == nil {
+			page.counts = new([1 << pageBits]uint32)
+		}
+		page.counts[us&(1<<pageBits-1)]++
+		page.n++
 		c.sum += int64(us)
 	}
 	c.n += len(gaps)
-}
-
-// turn opens a page.
-func (c *gapCounts) turn(page int32) {
-	if n := int(page) + 1 - len(c.pages); n > 0 {
-		c.pages = append(c.pages, make([][]uint32, n)...)
-	}
-	if c.pages[page] == nil {
-		c.pages[page] = make([]uint32, 1<<pageBits)
-	}
-	c.last, c.at = c.pages[page], page
 }
 
 func (c *gapCounts) count() int { return c.n }
@@ -220,8 +220,13 @@ func (c *gapCounts) smallest(ranks ...int) []float64 {
 	slices.SortFunc(order, func(a, b int) int { return ranks[a] - ranks[b] })
 	out := make([]float64, len(ranks))
 	seen := 0
-	for p, page := range c.pages {
-		for at, n := range page {
+	for p := range c.pages {
+		page := &c.pages[p]
+		if len(order) == 0 || page.n == 0 || ranks[order[0]] > seen+page.n {
+			seen += page.n
+			continue
+		}
+		for at, n := range page.counts {
 			seen += int(n)
 			for n > 0 && len(order) > 0 && ranks[order[0]] <= seen {
 				out[order[0]] = float64(p<<pageBits | at)

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"tailgate/anonymize"
+	"tailgate/internal/prefix"
 	"tailgate/internal/rng"
 )
 
@@ -138,7 +139,7 @@ func TestNothingIsSharedAcrossScopes(t *testing.T) {
 			p.Model, p.Tenant = s.model, s.tenant
 			scope := fmt.Sprintf("%p %q %q", s.h, s.model, s.tenant)
 			first := blocks(t, s.h, p)
-			if n := commonPrefix(first, blocks(t, s.h, p)); n != len(first) {
+			if n := prefix.Common(first, blocks(t, s.h, p)); n != len(first) {
 				t.Fatalf("round %d: one text has two lists of ids", i)
 			}
 			for _, id := range first {

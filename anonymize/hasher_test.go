@@ -12,6 +12,7 @@ import (
 
 	"tailgate/anonymize"
 	"tailgate/internal/fault"
+	"tailgate/internal/prefix"
 	"tailgate/internal/rng"
 	"tailgate/prompt"
 	"tailgate/schemas"
@@ -33,14 +34,6 @@ func blocks(t *testing.T, h *anonymize.Hasher, p *prompt.Prompt) []int64 {
 		t.Fatalf("%d ids for %d tokens in blocks of %d, want %d", len(ids), tokens, h.BlockSize(), want)
 	}
 	return ids
-}
-
-func commonPrefix[T comparable](a, b []T) int {
-	n := 0
-	for n < len(a) && n < len(b) && a[n] == b[n] {
-		n++
-	}
-	return n
 }
 
 func shared(a, b []int64) int {
@@ -123,11 +116,11 @@ func TestCommonPrefixLaw(t *testing.T) {
 		b = append(b, randomText(r, r.IntN(12))...)
 		pa, pb := completion(string(a)), completion(string(b))
 		ta, tb := tokensOf(a), tokensOf(b)
-		want := commonPrefix(ta, tb) / 2
-		if len(ta) == len(tb) && commonPrefix(ta, tb) == len(ta) {
+		want := prefix.Common(ta, tb) / 2
+		if len(ta) == len(tb) && prefix.Common(ta, tb) == len(ta) {
 			want = (len(ta) + 1) / 2
 		}
-		if got := commonPrefix(blocks(t, h, pa), blocks(t, h, pb)); got != want {
+		if got := prefix.Common(blocks(t, h, pa), blocks(t, h, pb)); got != want {
 			t.Fatalf("%q and %q share %d ids, want %d", a, b, got, want)
 		}
 	}
@@ -166,7 +159,7 @@ func TestChangeRunsToTheEnd(t *testing.T) {
 		text[4*j+j%4] ^= 1
 		after := blocks(t, h, completion(string(text)))
 		text[4*j+j%4] ^= 1
-		if got := commonPrefix(before, after); got != j/16 {
+		if got := prefix.Common(before, after); got != j/16 {
 			t.Fatalf("token %d: first %d ids kept, want %d", j, got, j/16)
 		}
 		if n := shared(before[j/16:], after[j/16:]); n != 0 {
@@ -233,7 +226,7 @@ func TestGapsShareNothing(t *testing.T) {
 		if len(ids) != tc.want {
 			t.Errorf("%s: %d ids, want %d", name, len(ids), tc.want)
 		}
-		if n := commonPrefix(ids, blocks(t, h, chat(schemas.PromptFull, 2, text(40)))); n != tc.want {
+		if n := prefix.Common(ids, blocks(t, h, chat(schemas.PromptFull, 2, text(40)))); n != tc.want {
 			t.Errorf("%s: what came before the gap shares %d ids with the whole prompt, want %d", name, n, tc.want)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"tailgate/internal/jinja"
+	"tailgate/internal/prefix"
 	"tailgate/prompt"
 )
 
@@ -102,7 +103,7 @@ func (j *jinjaTemplate) findGap(r *Rendering, p *prompt.Prompt, more bool) error
 	compare := func(q *prompt.Prompt, more bool, filler byte) {
 		again.Clear()
 		if j.write(&again, q, more, filler, jinja.Limits{}) == nil {
-			n := commonPrefix(r.Text, again.Text)
+			n := prefix.Common(r.Text, again.Text)
 			if n < len(r.Text) || n < len(again.Text) {
 				if r.Gap < 0 || n < r.Gap {
 					r.Gap = n
@@ -139,14 +140,4 @@ func missingMedia(p *prompt.Prompt) bool {
 		}
 	}
 	return false
-}
-
-func commonPrefix(a, b []byte) int {
-	n := min(len(a), len(b))
-	for i := range n {
-		if a[i] != b[i] {
-			return i
-		}
-	}
-	return n
 }

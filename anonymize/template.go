@@ -168,6 +168,7 @@ type TemplateError struct {
 	What string // why
 }
 
+// Error names the place in the template.
 func (e *TemplateError) Error() string {
 	if e.Line == 0 {
 		return "rendering a prompt: " + e.What

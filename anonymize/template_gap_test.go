@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"tailgate/internal/prefix"
 	"tailgate/internal/rng"
 	"tailgate/prompt"
 	"tailgate/schemas"
@@ -32,7 +33,7 @@ func TestNothingBehindAGapIsShared(t *testing.T) {
 				if k == 0 && a.Gap != 0 && name != TemplateLlama3 && name != TemplatePlain {
 					t.Errorf("%s: %s: gap %d, but perhaps the tools were damaged", name, c.Name, a.Gap)
 				}
-				if n := commonPrefix(a.Text, b.Text); n < a.Gap {
+				if n := prefix.Common(a.Text, b.Text); n < a.Gap {
 					t.Errorf("%s: %s: %s after %d messages: gap %d, but the whole prompt parts at %d: %q", name, c.Name, state, k, a.Gap, n, a.Text[n:a.Gap])
 				}
 				shared += a.Gap
@@ -96,14 +97,14 @@ func TestMedia(t *testing.T) {
 			if string(a.Text) != string(same.Text) {
 				t.Errorf("%s: equal %s parts differ", name, kind)
 			}
-			n := commonPrefix(a.Text, b.Text)
+			n := prefix.Common(a.Text, b.Text)
 			if n == len(a.Text) || n == len(b.Text) {
 				t.Errorf("%s: different %s parts are alike", name, kind)
 			}
 			if a.Gap >= 0 {
 				t.Errorf("%s: a whole %s part is a gap", name, kind)
 			}
-			if m := commonPrefix(a.Text, missing.Text); missing.Gap < 0 || missing.Gap > m || missing.Gap == 0 {
+			if m := prefix.Common(a.Text, missing.Text); missing.Gap < 0 || missing.Gap > m || missing.Gap == 0 {
 				t.Errorf("%s: a missing %s part has gap %d, the common prefix is %d", name, kind, missing.Gap, m)
 			}
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"tailgate/internal/prefix"
 	"tailgate/prompt"
 )
 
@@ -68,7 +69,7 @@ func TestAnswersContinueTheChain(t *testing.T) {
 				if err != nil {
 					t.Fatalf("%s: %s: %v", name, c.Name, err)
 				}
-				if n := commonPrefix(a.Text, b.Text); n < len(a.Text) {
+				if n := prefix.Common(a.Text, b.Text); n < len(a.Text) {
 					t.Errorf("%s: %s: turn %d shares %d of %d bytes", name, c.Name, i, n, len(a.Text))
 				}
 				if len(p.Messages) != len(c.Messages) || p.Messages[i].Role != "assistant" {

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tailgate/anonymize"
+	"tailgate/internal/prefix"
 	"tailgate/internal/rng"
 	"tailgate/prompt"
 	"tailgate/schemas"
@@ -78,7 +79,7 @@ func TestDamagedPromptsShareOnlyWhatIsWhole(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					if n := commonPrefix(ids, all); n != len(ids) || tokens != 16*n {
+					if n := prefix.Common(ids, all); n != len(ids) || tokens != 16*n {
 						t.Errorf("%s, %s: %d ids of which %d are those of the whole prompt, over %d tokens", template, tokenizer, len(ids), n, tokens)
 					}
 					if intact == 0 && len(ids) != 0 || len(ids) > last {

@@ -2,9 +2,12 @@ package capacity_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -13,6 +16,7 @@ import (
 	"tailgate/analyze"
 	"tailgate/capacity"
 	"tailgate/internal/rng"
+	"tailgate/internal/testshared"
 	"tailgate/replay"
 	"tailgate/schemas"
 	"tailgate/sim"
@@ -44,16 +48,55 @@ func (r *simRunner) Run(ctx context.Context, l capacity.Load, dir string) error 
 	if l.Cluster == capacity.ClusterB && r.b != nil {
 		sc = *r.b
 	}
-	config, err := sim.ParseSpec(fmt.Sprintf("%s,seed=%d", sc.spec, rng.New(l.Seed, l.Name).Uint32()))
+	// The same load gives the same run, in whichever test: it is simulated once.
+	key, err := json.Marshal(l)
 	if err != nil {
 		return err
+	}
+	once, _ := simulations.LoadOrStore(sc.spec+" "+string(key), sync.OnceValues(func() (*simulation, error) { return simulate(sc, l) }))
+	run, err := once.(func() (*simulation, error))()
+	if err := errors.Join(err, ctx.Err()); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	for name, data := range run.files {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
+			return err
+		}
+	}
+	facts := run.facts
+	if r.spoil != nil {
+		r.spoil(l, &facts)
+	}
+	m := &schemas.Manifest{Kind: "run", RunID: simRunID, Clock: "virtual", Target: map[string]any{"simulated": r.sc.spec}, Files: run.digests, Run: &facts}
+	return m.Write(dir)
+}
+
+const simRunID = "sim-000000000000"
+
+// simulation is what a run leaves in its folder, without the manifest.
+type simulation struct {
+	files   map[string][]byte
+	digests []schemas.FileDigest
+	facts   schemas.RunFacts
+}
+
+// simulations are those of all tests, by engine and load.
+var simulations sync.Map
+
+// simulate makes a run in virtual time.
+func simulate(sc scenario, l capacity.Load) (*simulation, error) {
+	config, err := sim.ParseSpec(fmt.Sprintf("%s,seed=%d", sc.spec, rng.New(l.Seed, l.Name).Uint32()))
+	if err != nil {
+		return nil, err
 	}
 	cluster, err := sim.NewCluster(config)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	plan := &replay.Plan{RunID: "sim-000000000000", Warmup: l.Warmup, Length: l.Warmup + l.Length}
-	o := replay.Options{Concurrency: l.Concurrency, Duration: plan.Length}
+	plan := &replay.Plan{RunID: simRunID, Warmup: l.Warmup, Length: l.Warmup + l.Length}
 	var bursts []synth.Burst
 	for _, b := range l.Bursts {
 		burst := synth.Burst{At: l.Warmup + b.At, For: b.For, X: b.X}
@@ -66,14 +109,14 @@ func (r *simRunner) Run(ctx context.Context, l capacity.Load, dir string) error 
 	}
 	at, err := synth.ArrivalsAlong(synth.ArrivalOptions{Kind: synth.Poisson, Duration: plan.Length, Seed: l.Seed}, synth.RateSeries{{Rate: rate}}, bursts)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for i, when := range at {
 		class := []string{"chat", "batch"}[i%2]
 		out := int32(2)
 		plan.Rows = append(plan.Rows, schemas.TraceRow{Row: int64(i), ScheduledUs: when.Microseconds(), InputTokens: int32(1 + i%7), OutputTokens: &out, Class: &class})
 	}
-	return r.record(ctx, l, plan, o, cluster, dir)
+	return record(plan, replay.Options{Concurrency: l.Concurrency, Duration: plan.Length}, cluster)
 }
 
 // Draw is Poisson, or with waves a load whose rate goes up and down over half an hour.
@@ -98,24 +141,31 @@ func (r *simRunner) Draw(_ context.Context, l capacity.Load) (*capacity.Traffic,
 	}), err
 }
 
-func (r *simRunner) record(ctx context.Context, l capacity.Load, plan *replay.Plan, o replay.Options, cluster *sim.Cluster, dir string) error {
+// record runs a plan and takes up what it wrote.
+func record(plan *replay.Plan, o replay.Options, cluster *sim.Cluster) (*simulation, error) {
+	dir, err := os.MkdirTemp("", "tailgate-simulated-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
 	rec, err := replay.NewRecorder(dir, plan.RunID, schemas.Footer{Schema: schemas.TableResults})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	summary, err := replay.RunVirtual(ctx, plan, o, cluster, rec)
+	summary, err := replay.RunVirtual(context.Background(), plan, o, cluster, rec)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	files, err := rec.Finish()
-	if err != nil {
-		return err
+	run := &simulation{files: map[string][]byte{}, facts: summary.RunFacts}
+	if run.digests, err = rec.Finish(); err != nil {
+		return nil, err
 	}
-	if r.spoil != nil {
-		r.spoil(l, &summary.RunFacts)
+	for _, f := range run.digests {
+		if run.files[f.Name], err = os.ReadFile(filepath.Join(dir, f.Name)); err != nil {
+			return nil, err
+		}
 	}
-	m := &schemas.Manifest{Kind: "run", RunID: plan.RunID, Clock: "virtual", Target: map[string]any{"simulated": r.sc.spec}, Files: files, Run: &summary.RunFacts}
-	return m.Write(dir)
+	return run, nil
 }
 
 // fixedSeeds is the scenario of the tests that compare runs.
@@ -142,9 +192,7 @@ capacity_gate:
 // quickPlan is a plan with short runs on the cluster of the first scenario.
 func quickPlan(t *testing.T) *capacity.Plan {
 	t.Helper()
-	if underRace {
-		t.Skip("a whole capacity test: left out under the race detector")
-	}
+	testshared.NotUnderRace(t, "a whole capacity test")
 	p, err := capacity.ParsePlan("plan.yaml", []byte(`
 target: "sim:"
 trace: t.jsonl

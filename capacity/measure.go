@@ -197,6 +197,7 @@ func known(f analyze.Figure) bool { return f.Known() && float64(f) < 1e300 }
 // InvalidError is a run that stays invalid: the test cannot go on.
 type InvalidError struct{ Run, Reason string }
 
+// Error says why the run does not count.
 func (e *InvalidError) Error() string {
 	return fmt.Sprintf("run %s was invalid %d times: %s", e.Run, tries, e.Reason)
 }

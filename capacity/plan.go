@@ -46,6 +46,7 @@ type Cell struct {
 	Pattern string `json:"pattern"`
 }
 
+// String is class/pattern, as plans and reports write a cell.
 func (c Cell) String() string { return c.Class + "/" + c.Pattern }
 
 // ParseCell reads CLASS/PATTERN, such as mix/real.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"tailgate/anonymize"
+	"tailgate/internal/testshared"
 )
 
 const envHeap = "TAILGATE_TEST_HEAP"
@@ -19,9 +20,7 @@ const envHeap = "TAILGATE_TEST_HEAP"
 // TestTextIsClearedFromMemory looks through the memory of its own process for the prompts of an ingest that has
 // ended. Go promises nothing about copies: a few may be left.
 func TestTextIsClearedFromMemory(t *testing.T) {
-	if underRace {
-		t.Skip("the race detector makes sync.Pool drop buffers, which then grow anew all the time")
-	}
+	testshared.NotUnderRace(t, "the race detector makes sync.Pool drop buffers, which then grow anew all the time")
 	if os.Getenv(envHeap) == "" { // a process of its own, that uses no memory twice: what is left stays to be seen
 		cmd := child(t, envHeap+"=1")
 		cmd.Args, cmd.Env = append(cmd.Args, "-test.v"), append(cmd.Env, "GOGC=off")

@@ -13,6 +13,7 @@ import (
 	"github.com/segmentio/kafka-go"
 
 	"tailgate/ingest"
+	"tailgate/internal/testshared"
 )
 
 const (
@@ -37,9 +38,7 @@ func TestMemoryIsBounded(t *testing.T) {
 		fmt.Printf("peak %d rows %d dead %v\n", peakMemory(t), report.Total.Rows, report.Total.Dead)
 		return
 	}
-	if underRace {
-		t.Skip("the race detector keeps several bytes for each byte of a program")
-	}
+	testshared.NotUnderRace(t, "the race detector keeps several bytes for each byte of a program")
 	const big = 31 << 20
 	repeat := func(head, part, tail string) []byte {
 		return []byte(head + strings.Repeat(part, (big-len(head)-len(tail))/len(part)) + tail)

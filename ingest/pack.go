@@ -7,6 +7,7 @@ import (
 	"math/bits"
 	"sync"
 
+	"tailgate/internal/packedrow"
 	"tailgate/schemas"
 )
 
@@ -159,7 +160,7 @@ func (s *slot) pack(b []byte, list []int64) []byte {
 	}
 	for i, t := range s.texts {
 		if s.hasText(i) {
-			b = append(binary.AppendUvarint(b, uint64(len(t))), t...)
+			b = packedrow.AppendText(b, t)
 		}
 	}
 	if s.hasIDs() {
@@ -182,65 +183,19 @@ func appendOrdered(b []byte, v uint64) []byte {
 }
 
 // cursor reads a packed row.
-type cursor struct {
-	b   []byte
-	bad bool
-}
+type cursor struct{ packedrow.Reader }
 
-func (c *cursor) uvarint() uint64 {
-	if len(c.b) > 0 && c.b[0] < 0x80 {
-		v := uint64(c.b[0])
-		c.b = c.b[1:]
-		return v
-	}
-	v, n := binary.Uvarint(c.b)
-	if n <= 0 {
-		c.bad = true
-		return 0
-	}
-	c.b = c.b[n:]
-	return v
-}
-
-func (c *cursor) varint() int64 {
-	u := c.uvarint()
-	return int64(u>>1) ^ -int64(u&1)
-}
-
-func (c *cursor) take(n uint64) []byte {
-	if n > uint64(len(c.b)) {
-		c.bad = true
-		return nil
-	}
-	out := c.b[:n:n]
-	c.b = c.b[n:]
-	return out
-}
-
+// ordered reads what appendOrdered wrote.
 func (c *cursor) ordered() (v uint64) {
-	n := c.take(1)
+	n := c.Take(1)
 	if n == nil || n[0] > 8 {
-		c.bad = true
+		c.Broken = true
 		return 0
 	}
-	for _, b := range c.take(uint64(n[0])) {
+	for _, b := range c.Take(uint64(n[0])) {
 		v = v<<8 | uint64(b)
 	}
 	return v
-}
-
-func (c *cursor) fixed32() uint32 {
-	if b := c.take(4); b != nil {
-		return binary.LittleEndian.Uint32(b)
-	}
-	return 0
-}
-
-func (c *cursor) fixed64() uint64 {
-	if b := c.take(8); b != nil {
-		return binary.LittleEndian.Uint64(b)
-	}
-	return 0
 }
 
 var errPacked = errors.New("publishing: a spilled row is broken")
@@ -253,41 +208,41 @@ func (s *slot) unpack(rec []byte, w *words) error {
 	s.rec = rec
 	s.arrived = int64(binary.BigEndian.Uint64(rec) ^ 1<<63)
 	s.key = int64(binary.BigEndian.Uint64(rec[8:]) ^ 1<<63)
-	c := cursor{b: rec[packedKey:]}
+	c := cursor{packedrow.Reader{B: rec[packedKey:]}}
 	s.topic, s.generation, s.partition = uint32(c.ordered()), uint32(c.ordered()), int32(c.ordered())
 	s.offset, s.index = int64(c.ordered()), int32(c.ordered())
-	s.flags = c.fixed32()
+	s.flags = c.Fixed32()
 	for i := range s.words {
-		v := c.uvarint()
+		v := c.Uvarint()
 		if v > uint64(len(w.list)) || v == 0 && i < optionalWords {
 			return errPacked
 		}
 		s.words[i] = uint32(v)
 	}
-	s.attempt, s.resolution = int32(c.varint()), c.varint()
-	s.private, s.tail = int32(c.varint()), int32(c.varint())
+	s.attempt, s.resolution = int32(c.Varint()), c.Varint()
+	s.private, s.tail = int32(c.Varint()), int32(c.Varint())
 	if s.sampled = 1; s.flags&isSampled != 0 {
-		s.sampled = math.Float64frombits(c.fixed64())
+		s.sampled = math.Float64frombits(c.Fixed64())
 	}
 	for i := range s.ints {
 		if s.ints[i] = 0; s.hasInt(i) {
-			s.ints[i] = int32(c.varint())
+			s.ints[i] = int32(c.Varint())
 		}
 	}
 	for i := range s.longs {
 		if s.longs[i] = 0; s.hasLong(i) {
-			s.longs[i] = c.varint()
+			s.longs[i] = c.Varint()
 		}
 	}
 	for i := range s.texts {
 		if s.texts[i] = nil; s.hasText(i) {
-			s.texts[i] = c.take(c.uvarint())
+			s.texts[i] = c.Text()
 		}
 	}
 	if s.ids = nil; s.hasIDs() {
-		s.ids = c.take(8 * min(c.uvarint(), math.MaxUint32))
+		s.ids = c.Take(8 * min(c.Uvarint(), math.MaxUint32))
 	}
-	if c.bad || len(c.b) > 0 {
+	if c.Broken || len(c.B) > 0 {
 		return errPacked
 	}
 	return nil

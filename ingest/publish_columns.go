@@ -24,12 +24,8 @@ func requestFills(w *words) map[string]fill {
 		"partition":          fillEach(func(s *slot) parquet.Value { return parquet.Int32Value(s.partition) }),
 		"offset":             fillEach(func(s *slot) parquet.Value { return parquet.Int64Value(s.offset) }),
 		"index":              fillEach(func(s *slot) parquet.Value { return parquet.Int32Value(s.index) }),
-		"stream": fillEach(func(s *slot) parquet.Value {
-			if s.flags&hasStream == 0 {
-				return parquet.Value{}
-			}
-			return parquet.BooleanValue(s.flags&isStream != 0).Level(0, 1, 0)
-		}),
+		"stream": fillOptional(0, func(s *slot, _ int) bool { return s.flags&hasStream != 0 },
+			func(s *slot) parquet.Value { return parquet.BooleanValue(s.flags&isStream != 0) }),
 		"hash_ids": fillIDs,
 	}
 	values := wordValues(w)
@@ -37,13 +33,13 @@ func requestFills(w *words) map[string]fill {
 		fills[name] = fillWords(i, values)
 	}
 	for i, name := range intColumns {
-		fills[name] = fillInts(i)
+		fills[name] = fillOptional(i, (*slot).hasInt, func(s *slot) parquet.Value { return parquet.Int32Value(s.ints[i]) })
 	}
 	for i, name := range longColumns {
-		fills[name] = fillLongs(i)
+		fills[name] = fillOptional(i, (*slot).hasLong, func(s *slot) parquet.Value { return parquet.Int64Value(s.longs[i]) })
 	}
 	for i, name := range textColumns {
-		fills[name] = fillTexts(i)
+		fills[name] = fillOptional(i, (*slot).hasText, func(s *slot) parquet.Value { return parquet.ByteArrayValue(s.texts[i]) })
 	}
 	return fills
 }
@@ -81,38 +77,13 @@ func fillWords(column int, values [2][]parquet.Value) fill {
 	}
 }
 
-func fillInts(column int) fill {
+// fillOptional fills a column that may be null, with its value where has says that there is one.
+func fillOptional(column int, has func(*slot, int) bool, value func(*slot) parquet.Value) fill {
 	return func(rows []slot, out []parquet.Value) []parquet.Value {
 		for i := range rows {
 			var v parquet.Value
-			if s := &rows[i]; s.hasInt(column) {
-				v = parquet.Int32Value(s.ints[column]).Level(0, 1, 0)
-			}
-			out = append(out, v)
-		}
-		return out
-	}
-}
-
-func fillLongs(column int) fill {
-	return func(rows []slot, out []parquet.Value) []parquet.Value {
-		for i := range rows {
-			var v parquet.Value
-			if s := &rows[i]; s.hasLong(column) {
-				v = parquet.Int64Value(s.longs[column]).Level(0, 1, 0)
-			}
-			out = append(out, v)
-		}
-		return out
-	}
-}
-
-func fillTexts(column int) fill {
-	return func(rows []slot, out []parquet.Value) []parquet.Value {
-		for i := range rows {
-			var v parquet.Value
-			if s := &rows[i]; s.hasText(column) {
-				v = parquet.ByteArrayValue(s.texts[column]).Level(0, 1, 0)
+			if s := &rows[i]; has(s, column) {
+				v = value(s).Level(0, 1, 0)
 			}
 			out = append(out, v)
 		}

@@ -8,12 +8,14 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"tailgate/internal/rng"
+	"tailgate/internal/testshared"
 	"tailgate/profile"
 )
 
 // TestIntervalsCoverTheTruth draws hours of known laws and counts how often the 95 % intervals hold the truth: 90 to
 // 99 % of 200 hours under TAILGATE_PROVE=full, with room for chance in fewer.
 func TestIntervalsCoverTheTruth(t *testing.T) {
+	testshared.NotUnderRace(t, "many profiles, one like the other")
 	runs, least := 20, 0.75
 	if os.Getenv("TAILGATE_PROVE") == "full" {
 		runs, least = 200, 0.9

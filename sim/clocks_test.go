@@ -100,7 +100,7 @@ func TestBothClocksAgree(t *testing.T) {
 		for i := range arrivals {
 			go func() {
 				defer func() { done <- struct{}{} }()
-				time.Sleep(arrivals[i].at)
+				time.Sleep(arrivals[i].at) // of the bubble's time
 				resp, err := b.try(t.Context(), "/v1/completions", tokenBody(&arrivals[i].row, block), "X-Request-Id", fmt.Sprint("r", i))
 				if err != nil {
 					t.Error(err)
@@ -216,7 +216,7 @@ func TestRealTimeAgreesWithVirtualTime(t *testing.T) {
 	var wg sync.WaitGroup
 	for i, a := range arrivals {
 		wg.Go(func() {
-			time.Sleep(time.Until(zero.Add(a.at)))
+			time.Sleep(time.Until(zero.Add(a.at))) // the schedule
 			resp, err := http.Post(url, "application/json", strings.NewReader(tokenBody(&a.row, block)))
 			if err != nil {
 				t.Error(err)

@@ -9,6 +9,7 @@ import (
 
 	"tailgate/internal/fault"
 	"tailgate/internal/rng"
+	"tailgate/internal/testshared"
 	"tailgate/schemas"
 	"tailgate/sim"
 )
@@ -76,6 +77,7 @@ func truth(c sim.Config) map[string]float64 {
 // The coefficients of every preset come back from a run of 1,500 requests, at light load and at the edge of what
 // the slowest holds, to 1 part in 1,000, and lie in their intervals; every step is counted.
 func TestFitFindsThePresets(t *testing.T) {
+	testshared.NotUnderRace(t, "virtual time, in one thread")
 	for _, p := range sim.Presets() {
 		for _, rate := range []float64{1, 2} {
 			c := mustCluster(t, p.Config)
@@ -111,6 +113,7 @@ func TestFitFindsThePresets(t *testing.T) {
 // How often the 95 % intervals hold the truth, by what is known: exact stamps, stamps that are late by a random
 // time as a client's are, servers that tell their queue times and servers that do not.
 func TestFitIntervalsHoldTheTruth(t *testing.T) {
+	testshared.NotUnderRace(t, "virtual time, in one thread")
 	p := mustConfig(t, "sim:replicas=2")
 	seeds := uint64(prove(t, 8, 100))
 	for _, tc := range []struct {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tailgate/internal/rng"
+	"tailgate/internal/testshared"
 	"tailgate/profile"
 	"tailgate/schemas"
 )
@@ -94,6 +95,7 @@ func tokenRatio(arrivals []arrival, capacity int, r rules) float64 {
 // LRU in turn, and with all of them it is the engine, block by block. What is left then comes from requests that
 // overlap.
 func TestPrefixCountersAgainstTheHitCurve(t *testing.T) {
+	testshared.NotUnderRace(t, "virtual time, in one thread")
 	arrivals := mooncake(t)
 	rows := func(yield func(*schemas.TraceRow) bool) {
 		for i := range arrivals {

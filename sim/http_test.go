@@ -239,7 +239,7 @@ func TestKilledReplicaCutsItsStreams(t *testing.T) {
 		if late := b.post("/v1/completions", `{"prompt":"x"}`); late.StatusCode != 503 || !strings.Contains(read(t, late), "no replica") {
 			t.Errorf("while it is dead: %d", late.StatusCode)
 		}
-		time.Sleep(3 * time.Second)
+		time.Sleep(3 * time.Second) // of the bubble's time
 		if again := b.post("/v1/completions", `{"prompt":"x"}`); again.StatusCode != 200 {
 			t.Errorf("when it is back: %d", again.StatusCode)
 		}

@@ -41,6 +41,7 @@ func mooncake(t testing.TB) []arrival {
 }
 
 func TestMooncakeHour(t *testing.T) {
+	testshared.NotUnderRace(t, "virtual time, in one thread")
 	arrivals := mooncake(t)
 	var want int64
 	for _, a := range arrivals {

@@ -93,7 +93,7 @@ func bareLoop(c net.Conn) {
 		due := time.Now()
 		for i := range n {
 			due = due.Add(20 * time.Millisecond)
-			time.Sleep(time.Until(due))
+			time.Sleep(time.Until(due)) // the pace of the tokens
 			out = append(out, chunk...)
 			if i == n-1 {
 				if bareField(body, "include_usage") == "true" {
@@ -171,7 +171,7 @@ func benchRound(b *testing.B, kind string, rate, tokens int) float64 {
 	var wg sync.WaitGroup
 	start := time.Now()
 	for i := range rate {
-		time.Sleep(time.Until(start.Add(time.Duration(i) * time.Second / time.Duration(rate))))
+		time.Sleep(time.Until(start.Add(time.Duration(i) * time.Second / time.Duration(rate)))) // the schedule
 		wg.Go(func() { benchSend(b, client, url, i, tokens) })
 	}
 	wg.Wait()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tailgate/internal/rng"
+	"tailgate/internal/testshared"
 	"tailgate/schemas"
 	"tailgate/sim"
 )
@@ -26,6 +27,7 @@ func erlangC(c int, a float64) float64 {
 // Poisson arrivals and exponential service on c slots: the share that waits is Erlang's C, a wait lasts
 // 1/(cµ − λ) in the mean, and P(W > t) = C·exp(−(cµ − λ)·t).
 func TestWaitsOfMMc(t *testing.T) {
+	testshared.NotUnderRace(t, "virtual time, in one thread")
 	type queue struct {
 		slots int
 		load  float64
@@ -73,6 +75,7 @@ func prove(t testing.TB, small, full int) int {
 }
 
 func TestServiceTimesFollowTheirLaw(t *testing.T) {
+	testshared.NotUnderRace(t, "virtual time, in one thread")
 	const n = 200_000
 	for spec, want := range map[string]struct{ mean, cv float64 }{
 		"dist=exponential":                         {.1, 1},
@@ -119,6 +122,7 @@ func lognormal(r *rand.Rand, mean, cv float64, lo, hi int32) int32 {
 // the one that it found: at 0.818 and 0.739 of the capacity 5 % and 1 % with slots, at 0.911 and 0.868 with
 // batches (Poisson arrivals; its rates are known to 0.5 %, and the share moves 16 to 35 times as fast).
 func TestEnginesOfTheStudy(t *testing.T) {
+	testshared.NotUnderRace(t, "virtual time, in one thread")
 	hours := float64(prove(t, 4, 96))
 	for name, tc := range map[string]struct {
 		spec            string

@@ -152,6 +152,7 @@ func (ms masses) missing(s LengthSpec, dim string, at func(i, j int) float64, ot
 	return shares, names
 }
 
+// String is the bucket as flags write it.
 func (b LengthBucket) String() string {
 	switch {
 	case b.Hi-b.Lo == 1:

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"tailgate/internal/fault"
+	"tailgate/internal/prefix"
 	"tailgate/schemas"
 )
 
@@ -106,7 +107,7 @@ func (d *deltas) goesOn(row, parent *schemas.TraceRow) (from int, ok bool) {
 		return from, true
 	}
 	full := int(parent.InputTokens) / d.t.Meta.BlockSize
-	return from, commonPrefix(row.HashIDs, parent.HashIDs) >= min(full, len(parent.HashIDs))
+	return from, prefix.Common(row.HashIDs, parent.HashIDs) >= min(full, len(parent.HashIDs))
 }
 
 // cut gives ids for the part of row from token from on.
@@ -126,14 +127,6 @@ func (d *deltas) cut(row *schemas.TraceRow, from int) []int64 {
 		ids = append(ids, id)
 	}
 	return ids
-}
-
-func commonPrefix(a, b []int64) int {
-	n := 0
-	for n < len(a) && n < len(b) && a[n] == b[n] {
-		n++
-	}
-	return n
 }
 
 func maxID(rows []schemas.TraceRow) int64 {

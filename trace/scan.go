@@ -3,9 +3,7 @@ package trace
 import (
 	"bufio"
 	"context"
-	"crypto/sha256"
 	"io"
-	"os"
 )
 
 // sortBudget is the memory in which rows are sorted, in bytes.
@@ -20,62 +18,30 @@ const sortBudget = 256 << 20
 // without turns, 64 for each distinct id of 2^63 and above, and the rows that a lenient reader leaves out. Bailian
 // files and those in the delta convention are read into memory whole.
 func Scan(ctx context.Context, path string, o Options) (*Stream, error) {
-	if path == "-" {
-		return ScanReader(ctx, os.Stdin, "stdin", o)
-	}
-	if err := o.Validate(); err != nil {
-		return nil, err
-	}
-	f, isParquet, err := openTrace(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	if isParquet {
-		return scanParquet(ctx, path, path, o)
-	}
-	side, err := readSidecar(path)
-	if err != nil {
-		return nil, err
-	}
-	return scan(ctx, f, path, o, side)
+	return scanner(ctx, o).file(path, o)
 }
 
 // ScanReader is Scan for the bytes of r; name is what errors call it. There is no sidecar.
 func ScanReader(ctx context.Context, r io.Reader, name string, o Options) (*Stream, error) {
-	if err := o.Validate(); err != nil {
-		return nil, err
-	}
-	return scan(ctx, r, name, o, nil)
+	return scanner(ctx, o).bytes(r, name, o)
 }
 
-func scan(ctx context.Context, r io.Reader, name string, o Options, side *sidecar) (*Stream, error) {
-	disk := &digestReader{r: r, sum: sha256.New()}
-	in := bufio.NewReaderSize(disk, readBuffer)
-	magic, _ := in.Peek(4)
-	if string(magic) == parquetMagic {
-		return viaFile(in, name, func(path string) (*Stream, error) { return scanParquet(ctx, path, name, o) })
-	}
-	var out *Stream
-	err := readText(ctx, in, magic, disk, name, o, side, func(s source, text *bufio.Reader) (err error) {
-		if s.format == FormatBailian || s.convention() == ConventionDelta {
-			t, err := gatherText(ctx, text, s)
-			if err == nil {
-				out = t.Stream()
+func scanner(ctx context.Context, o Options) reader[*Stream] {
+	return reader[*Stream]{
+		parquet: func(path, name string) (*Stream, error) { return scanParquet(ctx, path, name, o) },
+		text: func(text *bufio.Reader, s source) (*Stream, error) {
+			if s.format == FormatBailian || s.convention() == ConventionDelta {
+				t, err := gatherText(ctx, text, s)
+				if err != nil {
+					return nil, err
+				}
+				return t.Stream(), nil
 			}
-			return err
-		}
-		out, err = scanRows(ctx, s, func(to taker) error { return readRows(ctx, text, s, to) })
-		return err
-	})
-	if err != nil {
-		if out != nil {
-			out.Close()
-		}
-		return nil, err
+			return scanRows(ctx, s, func(to taker) error { return readRows(ctx, text, s, to) })
+		},
+		meta: func(out *Stream) *Meta { return &out.Meta },
+		drop: func(out *Stream) { out.Close() },
 	}
-	out.Meta.Bytes, out.Meta.SHA256 = disk.n, disk.digest()
-	return out, nil
 }
 
 func scanParquet(ctx context.Context, path, name string, o Options) (*Stream, error) {

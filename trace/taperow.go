@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"slices"
 
+	"tailgate/internal/packedrow"
 	"tailgate/schemas"
 )
 
@@ -101,7 +102,7 @@ func (e *rowEncoder) row(out []byte, row *schemas.TraceRow, line int64, told boo
 		out = binary.AppendUvarint(out, uint64(len(big)))
 		for _, b := range big {
 			out = binary.AppendUvarint(out, uint64(b.at))
-			out = appendBytes(out, b.text)
+			out = packedrow.AppendText(out, b.text)
 		}
 	}
 	return out
@@ -148,13 +149,9 @@ func (e *rowEncoder) label(out []byte, s *string) []byte {
 	if !ok {
 		code = uint64(len(e.codes))
 		e.codes[s] = code
-		return appendBytes(binary.AppendUvarint(out, code), *s)
+		return packedrow.AppendText(binary.AppendUvarint(out, code), *s)
 	}
 	return binary.AppendUvarint(out, code)
-}
-
-func appendBytes(out []byte, s string) []byte {
-	return append(binary.AppendUvarint(out, uint64(len(s))), s...)
 }
 
 // rowDecoder reads rows of a tape into its own row, which the next one overwrites; only strings stay as they are.
@@ -164,7 +161,7 @@ type rowDecoder struct {
 	told bool
 	big  []bigID
 
-	in      []byte
+	in      packedrow.Reader
 	labels  []*string
 	refs    []bigRef
 	strings *intern
@@ -173,26 +170,25 @@ type rowDecoder struct {
 	turn    int32
 	ids     []int64
 	stream  bool
-	broken  bool
 }
 
 func newRowDecoder() *rowDecoder { return &rowDecoder{strings: newIntern(), ids: make([]int64, 0, 64)} }
 
 // start begins a frame.
 func (d *rowDecoder) start(f frame, blob []byte) {
-	d.in, d.labels, d.line, d.row.ScheduledUs = blob, d.labels[:0], f.line0, 0
+	d.in.B, d.labels, d.line, d.row.ScheduledUs = blob, d.labels[:0], f.line0, 0
 	d.strings.trim()
 }
 
 // next reads a row. SourceRow is −1 where the file did not tell it.
 func (d *rowDecoder) next() error {
-	flags := d.uvarint()
+	flags := d.in.Uvarint()
 	has := func(f uint64) bool { return flags&f != 0 }
-	d.row = schemas.TraceRow{ScheduledUs: d.row.ScheduledUs + d.varint(), SourceRow: -1, Damaged: has(onDamaged)}
-	d.line += d.varint()
-	d.row.InputTokens = int32(d.varint())
+	d.row = schemas.TraceRow{ScheduledUs: d.row.ScheduledUs + d.in.Varint(), SourceRow: -1, Damaged: has(onDamaged)}
+	d.line += d.in.Varint()
+	d.row.InputTokens = int32(d.in.Varint())
 	if has(onOutput) {
-		d.output = int32(d.varint())
+		d.output = int32(d.in.Varint())
 		d.row.OutputTokens = &d.output
 	}
 	for _, l := range [...]struct {
@@ -204,17 +200,17 @@ func (d *rowDecoder) next() error {
 		}
 	}
 	if has(onTurn) {
-		d.row.Turn = int32(d.varint())
+		d.row.Turn = int32(d.in.Varint())
 	}
 	if has(onParent) {
-		d.parent = d.varint()
+		d.parent = d.in.Varint()
 		d.row.Parent = &d.parent
 	}
 	if has(onSource) {
-		d.row.SourceRow = d.varint()
+		d.row.SourceRow = d.in.Varint()
 	}
 	if has(onCopy) {
-		d.row.Copy = int32(d.varint())
+		d.row.Copy = int32(d.in.Varint())
 	}
 	if has(onStream) {
 		d.stream = has(onStreamed)
@@ -225,12 +221,12 @@ func (d *rowDecoder) next() error {
 		d.hashIDs(has(onWide))
 	}
 	if d.big = d.big[:0]; has(onBig) {
-		for n := d.uvarint(); n > 0 && !d.broken; n-- {
-			at := int(d.uvarint())
-			d.big = append(d.big, bigID{at: at, text: string(d.bytes())})
+		for n := d.in.Uvarint(); n > 0 && !d.in.Broken; n-- {
+			at := int(d.in.Uvarint())
+			d.big = append(d.big, bigID{at: at, text: string(d.in.Text())})
 		}
 	}
-	if d.broken {
+	if d.in.Broken {
 		return errTape
 	}
 	return nil
@@ -247,64 +243,32 @@ func (d *rowDecoder) bigRefs() []bigRef {
 }
 
 func (d *rowDecoder) hashIDs(wide bool) {
-	n := int(d.uvarint())
-	if n < 0 || n > len(d.in) || wide && 8*n > len(d.in) {
-		d.broken = true
+	n := int(d.in.Uvarint())
+	if n < 0 || n > len(d.in.B) || wide && 8*n > len(d.in.B) {
+		d.in.Broken = true
 		return
 	}
 	d.ids = slices.Grow(d.ids[:0], n)[:n]
 	d.row.HashIDs = d.ids
 	if wide {
 		for i := range d.ids {
-			d.ids[i] = int64(binary.LittleEndian.Uint64(d.in[8*i:]))
+			d.ids[i] = int64(d.in.Fixed64())
 		}
-		d.in = d.in[8*n:]
 		return
 	}
 	before := int64(0)
 	for i := range d.ids {
-		before += d.varint()
+		before += d.in.Varint()
 		d.ids[i] = before
 	}
 }
 
 func (d *rowDecoder) label() *string {
-	code := d.uvarint()
+	code := d.in.Uvarint()
 	if code < uint64(len(d.labels)) {
 		return d.labels[code]
 	}
-	s := d.strings.get(d.bytes())
+	s := d.strings.get(d.in.Text())
 	d.labels = append(d.labels, s)
 	return s
-}
-
-func (d *rowDecoder) bytes() []byte {
-	n := d.uvarint()
-	if n > uint64(len(d.in)) {
-		d.broken = true
-		return nil
-	}
-	b := d.in[:n]
-	d.in = d.in[n:]
-	return b
-}
-
-func (d *rowDecoder) uvarint() uint64 {
-	if len(d.in) > 0 && d.in[0] < 0x80 {
-		v := uint64(d.in[0])
-		d.in = d.in[1:]
-		return v
-	}
-	v, n := binary.Uvarint(d.in)
-	if n <= 0 {
-		d.broken = true
-		return 0
-	}
-	d.in = d.in[n:]
-	return v
-}
-
-func (d *rowDecoder) varint() int64 {
-	u := d.uvarint()
-	return int64(u>>1) ^ -int64(u&1)
 }

@@ -12,6 +12,7 @@ import (
 	"tailgate/internal/parquetio"
 	"tailgate/internal/rng"
 	"tailgate/internal/stats"
+	"tailgate/internal/testshared"
 	"tailgate/schemas"
 )
 
@@ -32,9 +33,7 @@ func productionDay() []schemas.Request {
 // A lake with the latencies that a simulated engine gives is calibrated against that engine, and not against a slower one, by
 // the factor that lies between the two.
 func TestBacktestOfALake(t *testing.T) {
-	if underRace {
-		t.Skip("commands one after the other, and nothing that other tests do not race")
-	}
+	testshared.NotUnderRace(t, "commands one after the other, and nothing that other tests do not race")
 	dir := t.TempDir()
 	p := &pipeline{t: t, bin: filepath.Join(dir, "tailgate"), out: filepath.Join(dir, "out")}
 	linkSelf(t, p.bin)

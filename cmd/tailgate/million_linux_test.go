@@ -14,15 +14,15 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+
+	"tailgate/internal/testshared"
 )
 
 // TestProveMillionOverHTTP replays requests over HTTP one after the other on 64 connections: the memory of the command
 // does not grow with what was sent. With TAILGATE_PROVE=full there are a million, and the whole command, merge and
 // report included, stays under 300 MiB.
 func TestProveMillionOverHTTP(t *testing.T) {
-	if underRace {
-		t.Skip("skipping: the race detector takes memory of its own")
-	}
+	testshared.NotUnderRace(t, "the race detector takes memory of its own")
 	n, full := 5000, os.Getenv("TAILGATE_PROVE") == "full"
 	if full {
 		n = 1_000_000

@@ -15,6 +15,7 @@ import (
 
 	"tailgate/ingest"
 	"tailgate/internal/canary"
+	"tailgate/internal/testshared"
 )
 
 // fixtureFormats names the format of each fixture of ingest.
@@ -55,9 +56,7 @@ func (p *pipeline) run(codes string, args ...string) string {
 // topic, keys and headers of a Kafka log, brings them through all stages, and audits all that was written or said.
 // Then one canary is written where it should not be, and the same audit must see it.
 func TestNoTextLeavesThePipeline(t *testing.T) {
-	if underRace {
-		t.Skip("54 commands, one after the other: minutes under the race detector, and nothing that other tests do not race")
-	}
+	testshared.NotUnderRace(t, "54 commands, one after the other: minutes, and nothing that other tests do not race")
 	dir := t.TempDir()
 	p := &pipeline{t: t, bin: filepath.Join(dir, "tailgate"), out: filepath.Join(dir, "out")}
 	linkSelf(t, p.bin)

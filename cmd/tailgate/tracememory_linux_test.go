@@ -15,6 +15,7 @@ import (
 
 	"tailgate/internal/parquetio"
 	"tailgate/internal/rng"
+	"tailgate/internal/testshared"
 	"tailgate/schemas"
 	"tailgate/trace"
 )
@@ -132,9 +133,7 @@ func peak(t *testing.T, args ...string) int {
 // TestTraceCommandsInBoundedMemory runs every command that reads row by row on a file that takes 250 MiB in memory;
 // with TAILGATE_PROVE=full on 10 million rows, each in less than 2 GiB.
 func TestTraceCommandsInBoundedMemory(t *testing.T) {
-	if underRace {
-		t.Skip("skipping: the race detector takes memory of its own")
-	}
+	testshared.NotUnderRace(t, "the race detector takes memory of its own")
 	rows, full := 300_000, os.Getenv("TAILGATE_PROVE") == "full"
 	if full {
 		rows = 10_000_000

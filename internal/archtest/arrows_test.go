@@ -3,19 +3,11 @@
 package archtest
 
 import (
-	"bufio"
-	"go/parser"
-	"go/token"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 )
-
-const root = "../.."
 
 // arrows lists what each folder may import of ours, beside internal/. Data flows one way; see
 // docs/architecture.md.
@@ -38,43 +30,19 @@ var arrows = map[string][]string{
 // wiring may import everything.
 var wiring = []string{"cmd", "tools"}
 
-func goFiles(t *testing.T, visit func(path string)) {
-	t.Helper()
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if d.IsDir() && strings.HasPrefix(d.Name(), ".") && len(d.Name()) > 2 {
-			return fs.SkipDir
-		}
-		if strings.HasSuffix(path, ".go") {
-			visit(path)
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func TestImportsFollowTheArrows(t *testing.T) {
 	seen := 0
-	goFiles(t, func(path string) {
-		rel, _ := filepath.Rel(root, path)
-		folder, _, nested := strings.Cut(filepath.ToSlash(rel), "/")
-		if !nested || slices.Contains(wiring, folder) || strings.HasSuffix(path, "_test.go") {
+	goFiles(t, func(f *goFile) {
+		folder := f.top()
+		if folder == f.path || slices.Contains(wiring, folder) || f.isTest() {
 			return
 		}
 		allowed, known := arrows[folder]
 		if !known {
-			t.Errorf("%s: folder %s has no arrows", rel, folder)
+			t.Errorf("%s: folder %s has no arrows", f.path, folder)
 			return
 		}
-		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, spec := range file.Imports {
+		for _, spec := range f.syn.Imports {
 			name, _ := strconv.Unquote(spec.Path.Value)
 			ours, ok := strings.CutPrefix(name, "tailgate/")
 			if !ok {
@@ -84,7 +52,7 @@ func TestImportsFollowTheArrows(t *testing.T) {
 			to, _, _ := strings.Cut(ours, "/")
 			// manifest.go of schemas uses leaves; a leaf may use another leaf.
 			if to != folder && to != "internal" && !slices.Contains(allowed, to) {
-				t.Errorf("%s imports %s: %s may import only %v and internal", rel, name, folder, allowed)
+				t.Errorf("%s imports %s: %s may import only %v and internal", f.path, name, folder, allowed)
 			}
 		}
 	})
@@ -97,18 +65,9 @@ func TestImportsFollowTheArrows(t *testing.T) {
 const maxLines = 500
 
 func TestFilesHaveOneSubject(t *testing.T) {
-	goFiles(t, func(path string) {
-		f, err := os.Open(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer f.Close()
-		lines := 0
-		for s := bufio.NewScanner(f); s.Scan(); {
-			lines++
-		}
-		if lines > maxLines {
-			t.Errorf("%s has %d lines, more than %d", path, lines, maxLines)
+	goFiles(t, func(f *goFile) {
+		if lines := strings.Count(f.text, "\n"); lines > maxLines {
+			t.Errorf("%s has %d lines, more than %d", f.path, lines, maxLines)
 		}
 	})
 }
@@ -125,35 +84,22 @@ var banned = map[string]string{
 }
 
 func TestLibrariesKeepTheirManners(t *testing.T) {
-	goFiles(t, func(path string) {
-		rel, _ := filepath.Rel(root, path)
-		folder, _, _ := strings.Cut(filepath.ToSlash(rel), "/")
-		if slices.Contains(wiring, folder) || strings.HasSuffix(path, "_test.go") {
+	goFiles(t, func(f *goFile) {
+		if slices.Contains(wiring, f.top()) || f.isTest() {
 			return
 		}
-		data, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
 		for call, why := range banned {
-			if strings.Contains(string(data), call) {
-				t.Errorf("%s uses %s: %s", rel, call, why)
+			if strings.Contains(f.text, call) {
+				t.Errorf("%s uses %s: %s", f.path, call, why)
 			}
 		}
 	})
 }
 
 func TestNoInitFunctions(t *testing.T) {
-	goFiles(t, func(path string) {
-		if strings.HasSuffix(path, "_test.go") {
-			return
-		}
-		data, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if strings.Contains(string(data), "\nfunc init()") {
-			t.Errorf("%s registers itself in init", path)
+	goFiles(t, func(f *goFile) {
+		if !f.isTest() && strings.Contains(f.text, "\nfunc init()") {
+			t.Errorf("%s registers itself in init", f.path)
 		}
 	})
 }

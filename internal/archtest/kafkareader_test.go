@@ -47,17 +47,12 @@ func readerUses(fset *token.FileSet, f *ast.File) []string {
 // TestNobodyUsesKafkaReader looks at every Go file, tests included.
 func TestNobodyUsesKafkaReader(t *testing.T) {
 	files, importers := 0, 0
-	goFiles(t, func(file string) {
-		fset := token.NewFileSet()
-		f, err := parser.ParseFile(fset, file, nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
+	goFiles(t, func(f *goFile) {
 		files++
-		if slices.ContainsFunc(f.Imports, func(i *ast.ImportSpec) bool { p, _ := strconv.Unquote(i.Path.Value); return p == kafkaGo }) {
+		if slices.ContainsFunc(f.syn.Imports, func(i *ast.ImportSpec) bool { p, _ := strconv.Unquote(i.Path.Value); return p == kafkaGo }) {
 			importers++
 		}
-		for _, use := range readerUses(fset, f) {
+		for _, use := range readerUses(positions, f.syn) {
 			t.Errorf("%s: kafka.Reader loses and changes data; use Client.Fetch", use)
 		}
 	})

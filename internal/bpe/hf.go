@@ -32,6 +32,7 @@ type FileError struct {
 	Reason string
 }
 
+// Error names the place in the file.
 func (e *FileError) Error() string {
 	if e.Field == "" {
 		return e.Reason

@@ -60,6 +60,7 @@ func (t *Template) Render(ctx context.Context, out *Output, vars map[string]Valu
 	return nil
 }
 
+// Error names the line of the template.
 func (e *Error) Error() string {
 	if e.Line == 0 {
 		return e.What

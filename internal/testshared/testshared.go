@@ -52,3 +52,12 @@ func ErrorRates(t testing.TB) (full bool) {
 	t.Skip("error rates take minutes of processor time: TAILGATE_PROVE=small, or full")
 	return false
 }
+
+// NotUnderRace skips a test under the race detector, which would find nothing in it or whose own memory it would
+// measure; why says which.
+func NotUnderRace(t testing.TB, why string) {
+	t.Helper()
+	if UnderRace {
+		t.Skip("not under the race detector: " + why)
+	}
+}

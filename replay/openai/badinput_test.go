@@ -92,7 +92,7 @@ func until(pace time.Duration, piece string) func(net.Conn) {
 			if _, err := io.WriteString(conn, piece); err != nil {
 				return
 			}
-			time.Sleep(pace)
+			time.Sleep(pace) // how slowly the target answers
 		}
 	}
 }

@@ -71,7 +71,7 @@ func mockLoop(c net.Conn) {
 		due := time.Now()
 		for i := range benchTokens {
 			due = due.Add(benchGap)
-			time.Sleep(time.Until(due))
+			time.Sleep(time.Until(due)) // the pace of the tokens
 			out += event
 			if i == benchTokens-1 {
 				out += last
@@ -170,7 +170,7 @@ func loopLoad(p *replay.Plan, url, _ string) ([]time.Duration, error) {
 	start := time.Now()
 	for i := range p.Rows {
 		at := p.At(i)
-		time.Sleep(at - time.Since(start))
+		time.Sleep(at - time.Since(start)) // the schedule
 		wg.Go(func() {
 			lags[i] = time.Since(start) - at
 			errs[i] = loopSend(client, fmt.Sprintf(`{"prompt":[%d,%s],"max_tokens":%d,"stream":true,"stream_options":{"include_usage":true}}`,

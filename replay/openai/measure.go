@@ -8,6 +8,7 @@ import (
 	"net/http"
 
 	"tailgate/internal/fault"
+	"tailgate/internal/prefix"
 	"tailgate/replay"
 	"tailgate/schemas"
 )
@@ -86,7 +87,7 @@ func (m *measurer) words() (words *replay.Vocabulary, source string, err error) 
 	if err != nil {
 		return nil, "", err
 	}
-	m.bos = commonPrefix(one, other)
+	m.bos = prefix.Common(one, other)
 	words, err = replay.NewVocabulary(m.tokens)
 	return words, "target", err
 }
@@ -199,7 +200,7 @@ func (m *measurer) byTokens() (ok bool, err error) {
 		}
 		total = added
 		if before != nil {
-			front = min(front, int32(commonPrefix(before, ids)))
+			front = min(front, int32(prefix.Common(before, ids)))
 		}
 		before = ids
 	}
@@ -253,12 +254,4 @@ func (m *measurer) byUsage() (exact bool, err error) {
 // row has content of its own.
 func (m *measurer) row(tokens, i int32) *schemas.TraceRow {
 	return &schemas.TraceRow{Row: rowMeasure - 16 - int64(i), InputTokens: tokens}
-}
-
-func commonPrefix(a, b []int32) int {
-	n := 0
-	for n < len(a) && n < len(b) && a[n] == b[n] {
-		n++
-	}
-	return n
 }

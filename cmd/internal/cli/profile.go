@@ -263,12 +263,13 @@ type profiled struct {
 }
 
 func (d *profiled) digest() schemas.FileDigest {
-	return schemas.FileDigest{Name: filepath.Base(d.meta.Name), Bytes: d.meta.Bytes, SHA256: d.meta.SHA256, Rows: d.rows}
+	return traceDigest(&d.meta, d.rows)
 }
 
 func (d *profiled) footer(seed uint64) schemas.Footer {
-	return schemas.Footer{Tool: version.String(), Seed: fmt.Sprint(seed), BlockSize: fmt.Sprint(d.meta.BlockSize), Epoch: d.meta.Epoch,
-		Tokenizer: d.meta.Tokenizer, Inputs: schemas.InputsDigest([]schemas.FileDigest{d.digest()})}
+	f := streamFooter(d.digest(), &d.meta, seed)
+	f.Epoch = d.meta.Epoch
+	return f
 }
 
 func writePart(part *profile.LakePart, dir string, d *profiled, seed uint64) ([]schemas.FileDigest, error) {
@@ -293,14 +294,9 @@ func writeProfile(p *profile.Profile, files []schemas.FileDigest, d *profiled, f
 	return m.Write(f.out)
 }
 
-// traceDigest pins the trace that a folder was made from.
-func traceDigest(t *trace.Trace) schemas.FileDigest {
-	return schemas.FileDigest{Name: filepath.Base(t.Meta.Name), Bytes: t.Meta.Bytes, SHA256: t.Meta.SHA256, Rows: int64(len(t.Rows))}
-}
-
-// streamDigest pins the trace that a folder was made from.
-func streamDigest(s *trace.Stream) schemas.FileDigest {
-	return schemas.FileDigest{Name: filepath.Base(s.Meta.Name), Bytes: s.Meta.Bytes, SHA256: s.Meta.SHA256, Rows: s.Len()}
+// traceDigest pins the trace of so many rows that a folder was made from.
+func traceDigest(m *trace.Meta, rows int64) schemas.FileDigest {
+	return schemas.FileDigest{Name: filepath.Base(m.Name), Bytes: m.Bytes, SHA256: m.SHA256, Rows: rows}
 }
 
 // streamFooter is the provenance of files made from a trace.

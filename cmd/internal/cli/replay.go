@@ -189,7 +189,7 @@ func (a *app) replay(cmd *cobra.Command, path string, f *replayFlags) error {
 	return a.record(ctx, f, p, o, send)
 }
 
-// record runs the plan, writes the manifest and reports.
+// record runs the plan, finishes its files and reports.
 func (a *app) record(ctx context.Context, f *replayFlags, p *planned, o replay.Options, send sender) error {
 	var memory thrift
 	if !f.virtual {
@@ -205,16 +205,7 @@ func (a *app) record(ctx context.Context, f *replayFlags, p *planned, o replay.O
 	line := a.progress()
 	o.TTFTLimit = f.gate.TTFTLimit()
 	if f.failFast {
-		watch := analyze.NewFailFast(f.gate, p.plan.All(), func(r *schemas.TraceRow) string {
-			return p.plan.Phase(time.Duration(r.ScheduledUs) * time.Microsecond)
-		})
-		o.FailFast = func(r *schemas.Result) bool {
-			broken := watch.Add(r)
-			if broken != "" && f.broken == "" {
-				f.broken = broken
-			}
-			return broken != ""
-		}
+		o.FailFast = f.hopeless(p.plan)
 	}
 	serving, stop := context.WithCancel(ctx)
 	defer stop()
@@ -251,6 +242,25 @@ func (a *app) record(ctx context.Context, f *replayFlags, p *planned, o replay.O
 	}
 	p.plan = &replay.Plan{RunID: p.plan.RunID}
 	debug.FreeOSMemory() // the rows of a large plan make room for the merge and the report
+	return a.conclude(ctx, f, p, rec, summary)
+}
+
+// hopeless tells, result by result, whether the gate can no longer pass, and notes why.
+func (f *replayFlags) hopeless(plan *replay.Plan) func(*schemas.Result) bool {
+	watch := analyze.NewFailFast(f.gate, plan.All(), func(r *schemas.TraceRow) string {
+		return plan.Phase(time.Duration(r.ScheduledUs) * time.Microsecond)
+	})
+	return func(r *schemas.Result) bool {
+		broken := watch.Add(r)
+		if broken != "" && f.broken == "" {
+			f.broken = broken
+		}
+		return broken != ""
+	}
+}
+
+// conclude finishes the files of a run that has ended, the manifest last, and reports.
+func (a *app) conclude(ctx context.Context, f *replayFlags, p *planned, rec *replay.Recorder, summary *replay.Summary) error {
 	if f.broken != "" {
 		a.note("stopped: %s", f.broken)
 	}

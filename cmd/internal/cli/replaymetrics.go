@@ -21,6 +21,9 @@ type replayMetrics struct {
 	latest replay.Progress
 }
 
+// clientGauges are those of the series that telemetry keeps too, as client_NAME.
+var clientGauges = []string{"in_flight", "backlog", "sent_rate"}
+
 // replayGauges are the series. Counts are gauges: each run begins at 0.
 var replayGauges = []struct {
 	name, help string

@@ -78,7 +78,7 @@ func (f *planFlags) make(ctx context.Context, a *app, path string, until time.Du
 	if err := checked(ctx, s); err != nil {
 		return nil, err
 	}
-	p := &planned{source: streamDigest(s), meta: s.Meta, scale: 1, notes: s.Notes}
+	p := &planned{source: traceDigest(&s.Meta, s.Len()), meta: s.Meta, scale: 1, notes: s.Notes}
 	t, length := s, time.Duration(0)
 	if f.shape.cuts() {
 		whole, err := s.Load(ctx)

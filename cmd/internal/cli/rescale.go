@@ -68,7 +68,7 @@ func (a *app) rescale(cmd *cobra.Command, path string, f *rescaleFlags) error {
 	if f.copies(path, t.Meta.Format) {
 		return copyFile(path, f.out)
 	}
-	input, read := traceDigest(t), len(t.Notes)
+	input, read := traceDigest(&t.Meta, int64(len(t.Rows))), len(t.Notes)
 	if t, _, err = a.cut(t, &f.cutFlags, 0, f.tf.seed); err != nil {
 		return err
 	}

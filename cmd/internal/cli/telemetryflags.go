@@ -135,16 +135,22 @@ func (f *telemetryFlags) record(o *replay.Options, dir, runID string, footer sch
 }
 
 func (f *telemetryFlags) clientValues(p replay.Progress) []telemetry.Value {
-	gauge := func(metric string, v float64) telemetry.Value {
-		return telemetry.Value{Metric: metric, Labels: map[string]string{}, Value: v}
+	var values []telemetry.Value
+	for _, g := range replayGauges {
+		if slices.Contains(clientGauges, g.name) {
+			values = append(values, clientValue(g.name, g.of(&p)))
+		}
 	}
-	out := []telemetry.Value{gauge("client_in_flight", float64(p.InFlight)), gauge("client_backlog", float64(p.Waiting)), gauge("client_sent_rate", p.SentRate)}
 	if f.connections != nil {
-		opened := gauge("client_connections_total", float64(f.connections()))
+		opened := clientValue("connections_total", float64(f.connections()))
 		opened.Cumulative = true
-		out = append(out, opened)
+		values = append(values, opened)
 	}
-	return out
+	return values
+}
+
+func clientValue(name string, v float64) telemetry.Value {
+	return telemetry.Value{Metric: "client_" + name, Labels: map[string]string{}, Value: v}
 }
 
 // recordVirtual looks at the simulated replicas once a second of virtual time.

@@ -1,5 +1,0 @@
-//go:build !race
-
-package analyze_test
-
-const underRace = false

@@ -1,6 +1,0 @@
-//go:build race
-
-package analyze_test
-
-// underRace leaves out the statistics of many simulated runs, which have no threads of their own to watch.
-const underRace = true

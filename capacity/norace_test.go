@@ -1,5 +1,0 @@
-//go:build !race
-
-package capacity_test
-
-const underRace = false

@@ -1,0 +1,209 @@
+// Command unused lists the exported functions, methods and variables of the module's libraries that no other package
+// uses, tests of other packages included: they want no capital, or no place at all. Run it at the root of the module.
+// Methods by which a type satisfies some interface are left out by their name, and so is Validate, which the options of
+// every stage have. Types and constants are not looked at: a user holds values of them without naming them.
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/importer"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+func main() {
+	names, err := unused("./...")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "unused:", err)
+		os.Exit(1)
+	}
+	for _, n := range names {
+		fmt.Println(n)
+	}
+	if len(names) > 0 {
+		fmt.Fprintf(os.Stderr, "unused: %d exported names are used by no other package\n", len(names))
+		os.Exit(1)
+	}
+}
+
+// listed is a package as go list tells it. A test variant has its files and imports together.
+type listed struct {
+	ImportPath, Dir, Export, ForTest string
+	GoFiles                          []string
+	ImportMap                        map[string]string
+	Standard                         bool
+	Module                           *struct{ Main bool }
+}
+
+// check is a look at all packages of the module.
+type check struct {
+	fset   *token.FileSet
+	export map[string]string         // files with the exported types, by import path
+	named  map[string]token.Position // exported names of libraries, as key gives them
+	used   map[string]bool           // from another package
+	fixed  map[string]bool           // names of methods of some interface
+}
+
+func unused(pattern string) ([]string, error) {
+	out, err := exec.Command("go", "list", "-test", "-deps", "-export", "-json=ImportPath,Dir,Export,ForTest,GoFiles,ImportMap,Standard,Module", pattern).Output()
+	if err != nil {
+		var failed *exec.ExitError
+		if errors.As(err, &failed) {
+			err = fmt.Errorf("%w: %s", err, failed.Stderr)
+		}
+		return nil, fmt.Errorf("listing packages: %w", err)
+	}
+	c := &check{fset: token.NewFileSet(), export: map[string]string{}, named: map[string]token.Position{}, used: map[string]bool{},
+		fixed: map[string]bool{"Validate": true, "Error": true, "Unwrap": true, "String": true, "GoString": true, "MarshalJSON": true, "UnmarshalJSON": true}}
+	var ours []*listed
+	for d := json.NewDecoder(strings.NewReader(string(out))); ; {
+		p := &listed{}
+		if err := d.Decode(p); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return nil, fmt.Errorf("reading the list of packages: %w", err)
+		}
+		c.export[p.ImportPath] = p.Export
+		if p.Module != nil && p.Module.Main && !strings.HasSuffix(p.ImportPath, ".test") {
+			ours = append(ours, p)
+		}
+	}
+	for _, p := range ours {
+		if err := c.look(p); err != nil {
+			return nil, fmt.Errorf("checking %s: %w", p.ImportPath, err)
+		}
+	}
+	return c.left(), nil
+}
+
+// look notes what a package names, and what it uses of others.
+func (c *check) look(p *listed) error {
+	var files []*ast.File
+	for _, name := range p.GoFiles {
+		f, err := parser.ParseFile(c.fset, filepath.Join(p.Dir, name), nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		files = append(files, f)
+	}
+	lookup := func(path string) (io.ReadCloser, error) {
+		if mapped, ok := p.ImportMap[path]; ok {
+			path = mapped
+		}
+		return os.Open(c.export[path])
+	}
+	info := &types.Info{Uses: map[*ast.Ident]types.Object{}, Defs: map[*ast.Ident]types.Object{}, Types: map[ast.Expr]types.TypeAndValue{}}
+	config := types.Config{Importer: importer.ForCompiler(c.fset, "gc", lookup)}
+	path, _, _ := strings.Cut(p.ImportPath, " ")
+	pkg, err := config.Check(path, c.fset, files, info)
+	if err != nil {
+		return err
+	}
+	for _, o := range info.Uses {
+		if o.Pkg() != nil && o.Pkg().Path() != path {
+			c.used[key(o)] = true
+		}
+	}
+	for _, tv := range info.Types {
+		c.satisfied(tv.Type)
+	}
+	if pkg.Name() != "main" && p.ForTest == "" {
+		c.names(pkg)
+	}
+	return nil
+}
+
+// satisfied notes the methods that a type wants if it is an interface; a type that is passed for it uses them.
+func (c *check) satisfied(t types.Type) {
+	if t == nil {
+		return
+	}
+	if i, ok := t.Underlying().(*types.Interface); ok {
+		for m := range i.Methods() {
+			c.fixed[m.Name()] = true
+		}
+	}
+	if s, ok := t.Underlying().(*types.Signature); ok { // of a function that is called: it may take an interface
+		for v := range s.Params().Variables() {
+			if i, ok := v.Type().Underlying().(*types.Interface); ok {
+				for m := range i.Methods() {
+					c.fixed[m.Name()] = true
+				}
+			}
+		}
+	}
+}
+
+// names notes the exported names of a package and the methods of its exported types.
+func (c *check) names(pkg *types.Package) {
+	for _, name := range pkg.Scope().Names() {
+		o := pkg.Scope().Lookup(name)
+		if !o.Exported() {
+			continue
+		}
+		switch o.(type) {
+		case *types.Func, *types.Var:
+			c.named[key(o)] = c.fset.Position(o.Pos())
+		}
+		of, ok := o.Type().(*types.Named)
+		if _, isType := o.(*types.TypeName); !ok || !isType {
+			continue
+		}
+		for m := range of.Methods() {
+			if m.Exported() {
+				c.named[key(m)] = c.fset.Position(m.Pos())
+			}
+		}
+	}
+}
+
+// key names an object by its package, and a method by its type too; the same object of export data has the same key.
+func key(o types.Object) string {
+	name := o.Pkg().Path() + "." + o.Name()
+	f, ok := o.(*types.Func)
+	if !ok || f.Signature().Recv() == nil {
+		return name
+	}
+	of := f.Signature().Recv().Type()
+	if p, ok := of.(*types.Pointer); ok {
+		of = p.Elem()
+	}
+	if n, ok := of.(*types.Named); ok {
+		return o.Pkg().Path() + "." + n.Obj().Name() + "." + o.Name()
+	}
+	return name
+}
+
+// left lists what nobody uses, by its place.
+func (c *check) left() []string {
+	type place struct {
+		at   token.Position
+		name string
+	}
+	var places []place
+	for k, at := range c.named {
+		method := k[strings.LastIndexByte(k, '.')+1:]
+		if !c.used[k] && !(strings.Count(k[strings.LastIndexByte(k, '/')+1:], ".") == 2 && c.fixed[method]) {
+			places = append(places, place{at, k})
+		}
+	}
+	slices.SortFunc(places, func(a, b place) int {
+		return cmp.Or(strings.Compare(a.at.Filename, b.at.Filename), a.at.Offset-b.at.Offset)
+	})
+	out := make([]string, len(places))
+	for i, p := range places {
+		out[i] = fmt.Sprintf("%s:%d: %s", p.at.Filename, p.at.Line, p.name)
+	}
+	return out
+}
