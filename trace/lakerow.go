@@ -138,15 +138,13 @@ func (e *rowEncoder) lakeRow(out []byte, l *lakeRow) []byte {
 
 // nextLake reads a row that lakeRow wrote. Its ids may be changed until the next one is read.
 func (d *rowDecoder) nextLake() (lakeRow, error) {
-	if len(d.in) < 9 {
-		return lakeRow{}, errTape
+	var flags byte
+	if b := d.in.Take(1); b != nil {
+		flags = b[0]
 	}
-	flags := d.in[0]
-	l := lakeRow{key: binary.LittleEndian.Uint64(d.in[1:]), noInput: flags&lakeNoInput != 0}
-	d.in = d.in[9:]
-	l.resolutionUs = d.varint()
+	l := lakeRow{key: d.in.Fixed64(), noInput: flags&lakeNoInput != 0, resolutionUs: d.in.Varint()}
 	if flags&lakeTurn != 0 {
-		d.turn = int32(d.varint())
+		d.turn = int32(d.in.Varint())
 		l.turn = &d.turn
 	}
 	if err := d.next(); err != nil {
