@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"path"
 	"strings"
 	"time"
@@ -129,9 +128,8 @@ func (n *Night) fileDigest(ctx context.Context, key string) (string, error) {
 	if err != nil || data == nil {
 		return "", err
 	}
-	h := sha256.New()
-	_, err = io.WriteString(h, string(data))
-	return hex.EncodeToString(h.Sum(nil)), err
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:]), nil
 }
 
 // note tells something in the status and in the log.
