@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"path"
 	"strings"
 	"time"
@@ -43,6 +42,8 @@ type again struct {
 	Epoch string `json:"epoch"`
 	Log   string `json:"log"`
 	Done  bool   `json:"done"`
+	// Replaced rows of other epochs were read again, and wait for nothing.
+	Replaced int64 `json:"replaced"`
 }
 
 // journal reads the journal of a day; one that was never written is empty.
@@ -127,9 +128,8 @@ func (n *Night) fileDigest(ctx context.Context, key string) (string, error) {
 	if err != nil || data == nil {
 		return "", err
 	}
-	h := sha256.New()
-	_, err = io.WriteString(h, string(data))
-	return hex.EncodeToString(h.Sum(nil)), err
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:]), nil
 }
 
 // note tells something in the status and in the log.

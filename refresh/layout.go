@@ -21,7 +21,7 @@ const (
 	statusName   = "status.json"
 )
 
-// ProfileFolder, TraceFolder and ReportFolder are the folders of a day.
+// ProfileFolder is the folder of a day's profile.
 func ProfileFolder(day string) string { return path.Join(ProfilesFolder, "day="+day) }
 
 // TraceFolder is the folder of a day's traces.
