@@ -17,6 +17,9 @@ import (
 // closing does the steps behind those of the days: headroom of the run's day, what has expired, and the rates by which
 // the next night is planned.
 func (n *Night) closing(ctx context.Context) error {
+	if err := n.privacy(ctx); err != nil {
+		return err
+	}
 	if err := n.headroom(ctx); err != nil {
 		return err
 	}
@@ -37,6 +40,33 @@ func (n *Night) closing(ctx context.Context) error {
 		return err
 	}
 	return n.keepRates(ctx)
+}
+
+// privacy tells what was kept of the run's day, and whether this binary lets a planted text through.
+func (n *Night) privacy(ctx context.Context) error {
+	day := n.Status.Day
+	live, err := n.published(ctx, day)
+	if err != nil || live == nil {
+		return err
+	}
+	j, err := n.journal(ctx, day)
+	if err != nil {
+		return err
+	}
+	_, err = n.run(ctx, j, work{day: day, step: StepPrivacy, inputs: digestOf(live, n.Tool),
+		output: func() (string, error) { return n.fileDigest(ctx, path.Join(ReportFolder(day), PrivacyName)) },
+		do: func(*StepReport) (any, error) {
+			err := WritePrivacy(ctx, n)
+			return n.Status.Privacy, err
+		}})
+	if err != nil {
+		return err
+	}
+	n.Status.Privacy = &PrivacyStatus{}
+	if !j.result(StepPrivacy, n.Status.Privacy) {
+		n.Status.Privacy = nil
+	}
+	return nil
 }
 
 // trendDays are the profiles that a trend comes from.
