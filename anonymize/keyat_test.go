@@ -1,0 +1,49 @@
+package anonymize_test
+
+import (
+	"errors"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"tailgate/anonymize"
+)
+
+// An epoch named by a time is the same each time, is made once, never again after its end, and has pseudonyms also where
+// it lies before the first keys.
+func TestEpochAt(t *testing.T) {
+	made := time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
+	ring, err := anonymize.InitKeyDir(filepath.Join(t.TempDir(), "keys"), made)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := t.Context()
+	for _, at := range []time.Time{made.AddDate(0, 0, -3), made.AddDate(0, 0, 1), made.AddDate(0, 0, 90)} {
+		id, err := ring.EpochAt(ctx, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before, _ := ring.List(ctx)
+		again, err := ring.EpochAt(ctx, at)
+		if after, _ := ring.List(ctx); err != nil || again != id || len(after) != len(before) {
+			t.Errorf("%s, then %s, %v", id, again, err)
+		}
+		if _, err := ring.Load(ctx, id); err != nil {
+			t.Errorf("%s: %v", id, err)
+		}
+	}
+	first, err := ring.Load(ctx, "b-20261117T090000.000000Z")
+	if err != nil || first.PseudonymEpoch() != "p-20261120T090000.000000Z" {
+		t.Errorf("pseudonyms of the day before the keys: %v, %v", first, err)
+	}
+	last, err := ring.Load(ctx, "b-20270218T090000.000000Z")
+	if err != nil || last.PseudonymEpoch() != "p-20270218T090000.000000Z" {
+		t.Errorf("pseudonyms after 90 days: %v, %v", last, err)
+	}
+	if _, err := ring.Destroy(ctx, first.Epoch()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ring.EpochAt(ctx, made.AddDate(0, 0, -3)); !errors.Is(err, anonymize.ErrDestroyed) {
+		t.Errorf("a destroyed key: %v", err)
+	}
+}
