@@ -54,15 +54,52 @@ func readAmendment(ctx context.Context, s objects, dir string) (amendment, error
 	return a, nil
 }
 
-func (a *amendment) write(ctx context.Context, s notes, dir string) error {
-	data, err := json.Marshal(a)
-	if err == nil {
-		err = s.Replace(ctx, path.Join(dir, amendName), append(data, '\n'))
+// amend changes a log's amendment. Of two that change it at the same time the slower one sees what the other wrote.
+func amend(ctx context.Context, s dayStore, dir string, change func(*amendment)) error {
+	for range 5 {
+		tag, err := s.Tag(ctx, path.Join(dir, amendName))
+		if err != nil {
+			return fmt.Errorf("noting what is amended: %w", err)
+		}
+		a, err := readAmendment(ctx, s, dir)
+		if err != nil {
+			return err
+		}
+		change(&a)
+		if err = a.swap(ctx, s, dir, tag); !errors.Is(err, fs.ErrExist) {
+			return err
+		}
 	}
+	return errors.New("noting what is amended: it changes all the time")
+}
+
+func (a *amendment) swap(ctx context.Context, s dayStore, dir, tag string) error {
+	key := path.Join(dir, amendName)
+	data, err := json.Marshal(a)
 	if err != nil {
 		return fmt.Errorf("noting what is amended: %w", err)
 	}
+	d, err := s.Draft(key)
+	if err != nil {
+		return fmt.Errorf("noting what is amended: %w", err)
+	}
+	defer d.Discard()
+	if _, err := d.Write(append(data, '\n')); err != nil {
+		return fmt.Errorf("noting what is amended: %w", err)
+	}
+	if _, err := s.Swap(ctx, d, key, tag); err != nil {
+		return fmt.Errorf("noting what is amended: %w", err)
+	}
 	return nil
+}
+
+// lockAmendments keeps others from amending the logs of a lake, where the store has locks.
+func lockAmendments(ctx context.Context, s dayStore) (unlock func(), err error) {
+	unlock, err = s.Lock(ctx, path.Join(buildsFolder, "amend"))
+	if errors.Is(err, fs.ErrExist) {
+		return nil, fault.Mark(fmt.Errorf("amending the segment logs: another one does, too: %w", err), fault.Failure, "run it again when that has ended")
+	}
+	return unlock, err
 }
 
 // counted is a listing of segments as the log counts them.

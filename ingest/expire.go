@@ -69,6 +69,13 @@ func Expire(ctx context.Context, o ExpireOptions) (*ExpireReport, error) {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	e := &expirer{o: &o, s: storeOf(o.Lake, o.Bucket), report: &ExpireReport{Files: []string{}, Kept: []string{}}}
+	if !o.DryRun {
+		unlock, err := lockAmendments(ctx, e.s)
+		if err != nil {
+			return nil, err
+		}
+		defer unlock()
+	}
 	logs, err := logsIn(ctx, e.s)
 	if err != nil {
 		return nil, err
@@ -143,22 +150,15 @@ func (e *expirer) drop(ctx context.Context, id logID, segments []segmentFile, n 
 	if err != nil {
 		return err
 	}
+	before := a.Dropped.Next
 	if n > 0 {
-		next := segments[n].facts.First
+		before = segments[n].facts.First
 		found, err := listSegments(ctx, e.s, dir, &a)
 		if err != nil {
 			return err
 		}
-		for _, o := range found {
-			if first := firstOffset(o.Key); first < next {
-				a.Dropped.Segments++
-				a.Dropped.Bytes += o.Size
-				delete(a.Sizes, first)
-			}
-		}
-		a.Dropped.Next = next
 		if !e.o.DryRun {
-			if err := a.write(ctx, e.s, dir); err != nil {
+			if err := amend(ctx, e.s, dir, func(a *amendment) { a.drop(found, before) }); err != nil {
 				return err
 			}
 			if err := e.o.hook("after-note"); err != nil {
@@ -166,7 +166,19 @@ func (e *expirer) drop(ctx context.Context, id logID, segments []segmentFile, n 
 			}
 		}
 	}
-	return e.clean(ctx, id, a.Dropped.Next)
+	return e.clean(ctx, id, before)
+}
+
+// drop notes that the log begins at an offset; found are its segments as they count.
+func (a *amendment) drop(found []objstore.Object, next int64) {
+	for _, o := range found {
+		if first := firstOffset(o.Key); first >= a.Dropped.Next && first < next {
+			a.Dropped.Segments++
+			a.Dropped.Bytes += o.Size
+			delete(a.Sizes, first)
+		}
+	}
+	a.Dropped.Next = max(a.Dropped.Next, next)
 }
 
 var offsetName = regexp.MustCompile(`^\d{20}[.-].*parquet$`)

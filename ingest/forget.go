@@ -77,6 +77,13 @@ func Forget(ctx context.Context, o ForgetOptions) (*ForgetReport, error) {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	f := &forgetter{o: &o, s: storeOf(o.Lake, o.Bucket), found: &ForgetReport{}}
+	if !o.DryRun {
+		unlock, err := lockAmendments(ctx, f.s)
+		if err != nil {
+			return nil, err
+		}
+		defer unlock()
+	}
 	if err := f.merge(ctx); err != nil {
 		return nil, err
 	}

@@ -72,12 +72,7 @@ func (w *rewriter) note(ctx context.Context, seg *segmentFile, now, next int64) 
 	if path.Dir(seg.key) != dir {
 		return nil
 	}
-	a, err := readAmendment(ctx, w.s, dir)
-	if err != nil {
-		return err
-	}
-	a.resized(seg.facts.First, now, next)
-	return a.write(ctx, w.s, dir)
+	return amend(ctx, w.s, dir, func(a *amendment) { a.resized(seg.facts.First, now, next) })
 }
 
 // copy writes the rows that stay to d, with facts that fit them.

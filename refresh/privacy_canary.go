@@ -54,7 +54,7 @@ const canaryMemo = 4 << 20
 
 // checkCanaries runs the stages over planted logs. Logs lie in memory only; what the stages write and say is searched.
 func checkCanaries(ctx context.Context, o canaryOptions) (out CanaryResult, err error) {
-	dir, err := os.MkdirTemp("", "tailgate-canary-")
+	dir, err := memoryFolder()
 	if err != nil {
 		return out, fmt.Errorf("making a temporary folder: %w", err)
 	}
@@ -72,6 +72,15 @@ func checkCanaries(ctx context.Context, o canaryOptions) (out CanaryResult, err 
 		return out, err
 	}
 	return c.search(ctx)
+}
+
+// memoryFolder makes a temporary folder in memory, where the system has a file system for that.
+func memoryFolder() (string, error) {
+	const pattern = "tailgate-canary-"
+	if dir, err := os.MkdirTemp("/dev/shm", pattern); err == nil {
+		return dir, nil
+	}
+	return os.MkdirTemp("", pattern)
 }
 
 // canaryRun is one check.

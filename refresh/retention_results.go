@@ -79,7 +79,7 @@ func (r *retainer) resultsIn(ctx context.Context, dir string) error {
 		}
 		return err
 	}
-	return r.run1(ctx, dir, m)
+	return r.removeRun(ctx, dir, m)
 }
 
 // holdsOther tells whether a folder has a manifest below it that stays.
@@ -99,8 +99,8 @@ func holdsOther(dir string, removed map[string]bool) (holds bool, err error) {
 	return holds, err
 }
 
-// run1 removes one folder of results.
-func (r *retainer) run1(ctx context.Context, dir string, m *schemas.Manifest) error {
+// removeRun removes one folder of results.
+func (r *retainer) removeRun(ctx context.Context, dir string, m *schemas.Manifest) error {
 	for _, f := range m.Files {
 		r.produced[f.SHA256] = dir
 		r.status.RemovedBytes += f.Bytes
