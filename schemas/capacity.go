@@ -43,4 +43,7 @@ type CapacityEnvelope struct {
 	Full60      *float64 `parquet:"headroom_full_60s,optional"`
 	Calibration *float64 `parquet:"calibration_factor,optional"`
 	Folder      string   `parquet:"folder"` // of the confirming run
+	ProfileID   *string  `parquet:"profile_id,optional"`
+	TraceSHA256 *string  `parquet:"trace_sha256,optional"`
+	DriftIDC    *float64 `parquet:"drift_idc_ratio,optional"` // IDC(600 s)/IDC(60 s) of the arrivals
 }
