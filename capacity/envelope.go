@@ -207,6 +207,7 @@ func pitfalls(e *Envelope, t *Test) []string {
 	for _, r := range e.Rows {
 		short = short || r.State == SearchConfirmed && r.Tested < .99*need
 	}
+	say(!slices.ContainsFunc(t.journal.Runs, func(m Made) bool { return m.Load.Concurrency == 0 }), "closed loop only: slow answers held back the load")
 	say(!tails, "means only: the gate has no limit on a tail")
 	say(oneLength, "one length only: all prompts are of the same length, which no traffic is")
 	say(pinned, "ignore_eos: output lengths were pinned, so the engine never stopped by itself")

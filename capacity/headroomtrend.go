@@ -121,11 +121,10 @@ func (g growthFit) crossing(limit, t float64) (lo, hi float64, ok bool) {
 	if a > 0 { // between the two
 		return max(0, first), second, second >= 0
 	}
-	first, second = second, first // outside of them
-	if c <= 0 {                   // now is one of them
+	if c <= 0 { // outside of the two, and now is one of these moments
 		return 0, math.Inf(1), true
 	}
-	return max(0, second), math.Inf(1), true
+	return max(0, first, second), math.Inf(1), true
 }
 
 // trendOf tells when the peaks outgrow a rate; last is the day it is counted from.

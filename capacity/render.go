@@ -88,6 +88,13 @@ func (e *Envelope) table() []schemas.CapacityEnvelope {
 		row := schemas.CapacityEnvelope{RunID: e.Digest, Class: r.Class, Pattern: r.Pattern, Load: r.Load, State: r.State, Lower: r.Lower, Upper: r.Upper,
 			Decides: r.Decides, TestedS: r.Tested, Offered10: r.Offered10, Offered60: r.Offered60, Headroom10: r.Headroom10, Headroom60: r.Headroom60,
 			Full60: r.HeadroomFull, Calibration: e.Calibration, Folder: r.Run}
+		row.DriftIDC = r.Drift
+		if e.ProfileID != "" {
+			row.ProfileID = &e.ProfileID
+		}
+		if e.TraceSHA256 != "" {
+			row.TraceSHA256 = &e.TraceSHA256
+		}
 		if r.SafeQPS > 0 {
 			row.SafeQPS = &r.SafeQPS
 		}

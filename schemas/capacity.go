@@ -43,4 +43,7 @@ type CapacityEnvelope struct {
 	Full60      *float64 `parquet:"headroom_full_60s,optional" unit:"ratio"` // safe_qps / offered_p99_60s; null = not confirmed
 	Calibration *float64 `parquet:"calibration_factor,optional"`             // factor between production and a replay at 1.0x; null = no backtest was named
 	Folder      string   `parquet:"folder"`                                  // of the confirming run
+	ProfileID   *string  `parquet:"profile_id,optional"`                     // digest of the profile's inputs; null = no profile was named
+	TraceSHA256 *string  `parquet:"trace_sha256,optional"`                   // of the trace that was replayed; null = synthetic arrivals
+	DriftIDC    *float64 `parquet:"drift_idc_ratio,optional" unit:"ratio"`   // IDC(600 s)/IDC(60 s) of the arrivals; null = the trace is too short to tell
 }

@@ -150,6 +150,7 @@ func StringColumns(table string) map[string]StringRule {
 		return map[string]StringRule{
 			"run_id": {Pattern: patternDigest}, "class": withMix(class), "pattern": pattern, "load": {Enum: []string{"in_mix", "alone"}},
 			"state": {Enum: []string{"confirmed", "inconclusive"}}, "decides": operator, "folder": operator,
+			"profile_id": operator, "trace_sha256": {Pattern: patternDigest},
 		}
 	}
 	return profileStrings(table, tenant, class, model)

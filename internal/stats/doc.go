@@ -1,5 +1,5 @@
 // Package stats holds the few statistics that verdicts rest on, each from its published method: nearest-rank
-// quantiles by selection, exact binomial bounds, the autocorrelation time of a series, a robust slope, and
+// quantiles by selection, exact binomial bounds, the autocorrelation time of a series, robust slopes and middles, and
 // the distance between two samples.
 //
 // It is not a statistics library: nothing is here that no stage uses, and nothing knows of requests or rules.
