@@ -171,7 +171,7 @@ func checkPod(t *testing.T, name string, p *core.PodSpec) {
 		fault(s == nil || s.ReadOnlyRootFilesystem == nil || !*s.ReadOnlyRootFilesystem, "can write to its image")
 		fault(s == nil || s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation, "may gain privileges")
 		fault(s == nil || s.Capabilities == nil || !slices.Contains(s.Capabilities.Drop, "ALL"), "keeps capabilities")
-		fault(c.Resources.Limits.Memory().IsZero() || c.Resources.Requests.Cpu().IsZero(), "has no resources")
+		fault(c.Resources.Limits.Memory().IsZero() || c.Resources.Requests.CPU().IsZero(), "has no resources")
 		fault(len(c.Command) > 0, "does not use the image's entry point")
 		fault(!slices.ContainsFunc(c.VolumeMounts, func(m core.VolumeMount) bool { return m.MountPath == "/tmp" }), "has no /tmp to write to")
 		for _, e := range c.Env {
