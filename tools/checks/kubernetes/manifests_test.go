@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/robfig/cron/v3"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -80,8 +81,14 @@ func check(doc []byte) (runtime.Object, error) {
 		return nil, fmt.Errorf("%T: no manifest of this kind was expected", obj)
 	}
 	ctx := request.WithNamespace(context.Background(), "default")
-	if named, ok := obj.(interface{ SetNamespace(string) }); ok {
-		named.SetNamespace("default")
+	of, err := meta.Accessor(obj)
+	if err != nil {
+		return nil, err
+	}
+	of.SetNamespace("default") // this and the next two are filled in by the server before it validates
+	of.SetUID("00000000-0000-0000-0000-000000000000")
+	if headless, ok := obj.(*core.Service); ok && headless.Spec.ClusterIP == core.ClusterIPNone {
+		headless.Spec.ClusterIPs = []string{core.ClusterIPNone}
 	}
 	s.PrepareForCreate(ctx, obj)
 	return obj, s.Validate(ctx, obj).ToAggregate()
