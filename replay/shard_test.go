@@ -73,7 +73,7 @@ func TestShardsAreAPartition(t *testing.T) {
 			t.Fatalf("%d shards send %d of %d rows", n, len(union), len(whole))
 		}
 		for i := range whole {
-			union[i].Target = whole[i].Target // the engine deals them out by its own count
+			union[i].Target = whole[i].Target           // the engine deals them out by its own count
 			if !reflect.DeepEqual(whole[i], union[i]) { // cmp.Diff takes half a minute for all
 				t.Fatalf("row %d, in shards:\n%s", i, cmp.Diff(whole[i], union[i]))
 			}

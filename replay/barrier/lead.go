@@ -245,14 +245,14 @@ func (s *leader) start(ctx context.Context) (*Start, error) {
 	}
 	s.mu.Unlock()
 	local := s.clock.at(at)
-	ctx, cancel := context.WithDeadlineCause(ctx, local.Add(-letGo), errUnarmed)
+	until, cancel := context.WithDeadlineCause(ctx, local.Add(-letGo), errUnarmed)
 	defer cancel()
-	if err := s.await(ctx, s.armed); err != nil {
-		s.fail(err)
-		return nil, s.err
+	err := s.await(until, s.armed)
+	if err == nil {
+		err = sleepUntil(ctx, local.Add(-letGo), s.gone)
 	}
-	if err := sleepUntil(context.WithoutCancel(ctx), local.Add(-letGo), s.gone); err != nil {
-		return nil, s.reason()
+	if err != nil {
+		return nil, s.late(err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -297,7 +297,7 @@ func (s *leader) late(err error) error {
 	known := s.err != nil
 	s.mu.Unlock()
 	if known {
-		return err
+		return s.reason()
 	}
 	if errors.Is(err, context.Canceled) {
 		s.fail(errors.New("shard 0 was interrupted"))

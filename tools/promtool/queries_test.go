@@ -3,12 +3,23 @@ package promtool
 
 import (
 	"encoding/json"
+	"log/slog"
 	"os"
 	"strings"
 	"testing"
 
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/rulefmt"
 	"github.com/prometheus/prometheus/promql/parser"
 )
+
+// Prometheus reads the alerts, templates and all.
+func TestAlertsAreRead(t *testing.T) {
+	groups, errs := rulefmt.ParseFile("../../deploy/prometheus/alerts.yaml", false, model.UTF8Validation, parser.NewParser(parser.Options{}), slog.New(slog.DiscardHandler))
+	if len(errs) > 0 || len(groups.Groups) != 1 || len(groups.Groups[0].Rules) < 15 {
+		t.Errorf("%v", errs)
+	}
+}
 
 // The parser takes every query of the dashboard, and would not take one that is broken.
 func TestDashboardQueriesParse(t *testing.T) {

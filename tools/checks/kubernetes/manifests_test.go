@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/robfig/cron/v3"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -80,8 +81,14 @@ func check(doc []byte) (runtime.Object, error) {
 		return nil, fmt.Errorf("%T: no manifest of this kind was expected", obj)
 	}
 	ctx := request.WithNamespace(context.Background(), "default")
-	if named, ok := obj.(interface{ SetNamespace(string) }); ok {
-		named.SetNamespace("default")
+	of, err := meta.Accessor(obj)
+	if err != nil {
+		return nil, err
+	}
+	of.SetNamespace("default") // this and the next two are filled in by the server before it validates
+	of.SetUID("00000000-0000-0000-0000-000000000000")
+	if headless, ok := obj.(*core.Service); ok && headless.Spec.ClusterIP == core.ClusterIPNone {
+		headless.Spec.ClusterIPs = []string{core.ClusterIPNone}
 	}
 	s.PrepareForCreate(ctx, obj)
 	return obj, s.Validate(ctx, obj).ToAggregate()
@@ -171,7 +178,7 @@ func checkPod(t *testing.T, name string, p *core.PodSpec) {
 		fault(s == nil || s.ReadOnlyRootFilesystem == nil || !*s.ReadOnlyRootFilesystem, "can write to its image")
 		fault(s == nil || s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation, "may gain privileges")
 		fault(s == nil || s.Capabilities == nil || !slices.Contains(s.Capabilities.Drop, "ALL"), "keeps capabilities")
-		fault(c.Resources.Limits.Memory().IsZero() || c.Resources.Requests.Cpu().IsZero(), "has no resources")
+		fault(c.Resources.Limits.Memory().IsZero() || c.Resources.Requests.CPU().IsZero(), "has no resources")
 		fault(len(c.Command) > 0, "does not use the image's entry point")
 		fault(!slices.ContainsFunc(c.VolumeMounts, func(m core.VolumeMount) bool { return m.MountPath == "/tmp" }), "has no /tmp to write to")
 		for _, e := range c.Env {
