@@ -52,7 +52,7 @@ var everyPage = page{
 
 var pages = map[string]page{
 	"README.md": {
-		before: `rm -r keys lake run profile; tailgate sample --to "$BROKER" --duration 20m --start 2026-11-28T10:00:00Z`,
+		before: `rm -r lake run profile; tailgate sample --to "$BROKER" --duration 20m --start 2026-11-28T10:00:00Z`,
 		replace: map[string]string{"kafka://broker:9092/gateway-logs": `"$BROKER/sample-litellm"`, "--format litellm --out": "--format litellm --tokenizer chars4 --out",
 			"--window 0..5m": "--window 0..5m --warmup 0"},
 		skip: map[string]string{"make ": "is what CI begins with", "tailgate capacity plan.yaml": "the script capacity.txtar runs a plan"},
