@@ -48,11 +48,17 @@ func (f Finder) Find(ctx context.Context, name string) ([]File, error) {
 			return nil, err
 		}
 	} else if st, err := os.Stat(name); err == nil && st.IsDir() {
-		store, root, rest = objstore.NewDir(name), name, ""
+		real, err := filepath.EvalSymlinks(name) // a walk does not follow the first link
+		if err != nil {
+			return nil, fmt.Errorf("reading: %w", err)
+		}
+		store, root, rest = objstore.NewDir(real), name, ""
 	} else if err == nil {
 		return []File{local(name)}, nil
 	} else if rest == "" {
 		return nil, fmt.Errorf("reading: %w", err)
+	} else if !strings.Contains(rest, "**") {
+		return f.glob(name)
 	}
 	keys, err := f.keys(ctx, store, rest)
 	if err != nil {
@@ -64,6 +70,26 @@ func (f Finder) Find(ctx context.Context, name string) ([]File, error) {
 	files := make([]File, len(keys))
 	for i, key := range keys {
 		files[i] = File{Name: strings.TrimSuffix(root, "/") + "/" + key, Open: func(ctx context.Context) (*objstore.Reader, error) { return store.Open(ctx, key) }}
+	}
+	return files, nil
+}
+
+// glob finds the files of a pattern without a walk through all that lies below.
+func (f Finder) glob(pattern string) ([]File, error) {
+	paths, err := filepath.Glob(pattern)
+	if err != nil {
+		return nil, fault.Mark(fmt.Errorf("reading %s: %w", pattern, err), fault.Usage, "")
+	}
+	paths = slices.DeleteFunc(paths, func(p string) bool { st, err := os.Stat(p); return err != nil || st.IsDir() })
+	if len(paths) == 0 {
+		return nil, fmt.Errorf("reading %s: no files: %w", pattern, fs.ErrNotExist)
+	}
+	if paths, err = f.inDays(paths); err != nil {
+		return nil, err
+	}
+	files := make([]File, len(paths))
+	for i, p := range paths {
+		files[i] = local(p)
 	}
 	return files, nil
 }
@@ -145,7 +171,7 @@ func (f Finder) inDays(keys []string) ([]string, error) {
 }
 
 func dayOf(key string) (string, bool) {
-	for part := range strings.SplitSeq(path.Dir(key), "/") {
+	for part := range strings.SplitSeq(path.Dir(filepath.ToSlash(key)), "/") {
 		if day, ok := strings.CutPrefix(part, dayFolder); ok {
 			return day, true
 		}

@@ -110,9 +110,32 @@ func (r *Reader) file(ctx context.Context, f File, visit func(arrow.RecordBatch)
 	case errors.As(err, &own):
 		return own.error
 	case err != nil && ctx.Err() == nil:
-		return broken(f.Name, err)
+		return o.fault(f.Name, err)
 	}
 	return err
+}
+
+// watched remembers what kept the bytes of a file from coming.
+type watched struct {
+	io.ReaderAt
+	err error
+}
+
+// ReadAt implements io.ReaderAt.
+func (w *watched) ReadAt(p []byte, off int64) (int, error) {
+	n, err := w.ReaderAt.ReadAt(p, off)
+	if err != nil && !errors.Is(err, io.EOF) && w.err == nil {
+		w.err = err
+	}
+	return n, err
+}
+
+// fault tells a file that is broken from one whose bytes did not come.
+func (w *watched) fault(name string, err error) error {
+	if w.err != nil {
+		return fmt.Errorf("reading %s: %w", name, w.err)
+	}
+	return broken(name, err)
 }
 
 // broken is the error of a file that cannot be read to its end.
@@ -124,6 +147,7 @@ func broken(name string, err error) error {
 // opened is a file with its footer read.
 type opened struct {
 	*pqarrow.FileReader
+	*watched
 	object *objstore.Reader
 }
 
@@ -132,9 +156,10 @@ func open(ctx context.Context, f File) (_ *opened, err error) {
 	if err != nil {
 		return nil, err
 	}
+	bytes := &watched{ReaderAt: object}
 	defer func() {
 		if p := recover(); p != nil { // the library panics on some broken footers
-			err = broken(f.Name, fmt.Errorf("%v", p))
+			err = bytes.fault(f.Name, fmt.Errorf("%v", p))
 		}
 		if err != nil {
 			object.Close()
@@ -145,15 +170,15 @@ func open(ctx context.Context, f File) (_ *opened, err error) {
 	}
 	props := parquet.NewReaderProperties(nil)
 	props.BufferedStreamEnabled, props.BufferSize = true, readBytes
-	pf, err := file.NewParquetReader(io.NewSectionReader(object, 0, object.Size()), file.WithReadProps(props))
+	pf, err := file.NewParquetReader(io.NewSectionReader(bytes, 0, object.Size()), file.WithReadProps(props))
 	if err != nil {
-		return nil, broken(f.Name, err)
+		return nil, bytes.fault(f.Name, err)
 	}
 	ar, err := pqarrow.NewFileReader(pf, pqarrow.ArrowReadProperties{BatchSize: batchRows}, memory.DefaultAllocator)
 	if err != nil {
-		return nil, broken(f.Name, err)
+		return nil, bytes.fault(f.Name, err)
 	}
-	return &opened{FileReader: ar, object: object}, nil
+	return &opened{FileReader: ar, watched: bytes, object: object}, nil
 }
 
 // Close closes the file.

@@ -21,6 +21,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tailgate/internal/fault"
+	"tailgate/internal/objstore"
 	"tailgate/internal/parquetio"
 	"tailgate/internal/tabular"
 )
@@ -346,6 +347,44 @@ func TestBrokenFiles(t *testing.T) {
 	}
 	if failed < 24 {
 		t.Errorf("only %d of 80 broken files were noticed", failed)
+	}
+}
+
+// failing is a store whose bytes stop coming.
+type failing struct {
+	io.ReaderAt
+	after int
+}
+
+func (f *failing) ReadAt(p []byte, off int64) (int, error) {
+	if f.after--; f.after < 0 {
+		return 0, os.ErrDeadlineExceeded
+	}
+	return f.ReaderAt.ReadAt(p, off)
+}
+
+// Bytes that do not come are no fault of the file.
+func TestAStoreThatStops(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.parquet")
+	foreign(t, path, everything, rowsJSON, 30)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for after := 1; ; after *= 3 {
+		f := tabular.File{Name: "s3://b/a.parquet", Open: func(context.Context) (*objstore.Reader, error) {
+			return objstore.NewReader(&failing{bytes.NewReader(data), after}, int64(len(data)), nil), nil
+		}}
+		r, err := tabular.Open(t.Context(), []tabular.File{f}, nil, -1)
+		if err == nil {
+			err = r.Each(t.Context(), func(arrow.RecordBatch) error { return nil })
+		}
+		if err == nil {
+			return
+		}
+		if !errors.Is(err, os.ErrDeadlineExceeded) || fault.Of(err) != fault.Failure || !strings.Contains(err.Error(), "s3://b/a.parquet") {
+			t.Fatalf("after %d reads: %v", after, err)
+		}
 	}
 }
 

@@ -40,6 +40,7 @@ const (
 	gap       = 30
 	titleRoom = 60
 	textRoom  = 26
+	title     = "Tails and rate of one trace at four request rates, with the limits of the gate"
 )
 
 var (
@@ -48,7 +49,7 @@ var (
 	drawing = regexp.MustCompile(`(?s)<svg viewBox="([^"]*)"[^>]*>(.*?)</svg>`)
 	style   = regexp.MustCompile(`(?s)<style>(.*?)</style>`)
 	tags    = regexp.MustCompile(`<[^>]*>`)
-	verdict = regexp.MustCompile(`(?s)<strong[^>]*>(.*?)</strong>`)
+	entry   = regexp.MustCompile(`<i class="k([0-9])"></i><bdi>(.*?)</bdi>`)
 )
 
 // compose makes the picture of a page.
@@ -62,7 +63,7 @@ func compose(page string) (string, error) {
 	w, h := 2*width+3*gap, titleRoom+rows*(height+textRoom+gap)
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="system-ui,sans-serif">`+"\n<style>%s</style>\n", w, h, ofDrawings(css[1]))
 	fmt.Fprintf(&b, `<rect width="%d" height="%d" style="fill:var(--bg)"/>`+"\n", w, h)
-	fmt.Fprintf(&b, `<text class="head" x="%d" y="38">%s</text>`+"\n", gap, title(page))
+	fmt.Fprintf(&b, `<text class="head" x="%d" y="38">%s</text>`+"\n", gap, title)
 	drawn := 0
 	for _, f := range figure.FindAllStringSubmatch(page, -1) {
 		svg := drawing.FindStringSubmatch(f[1])
@@ -72,7 +73,7 @@ func compose(page string) (string, error) {
 		x, y := gap+drawn%2*(width+gap), titleRoom+drawn/2*(height+textRoom+gap)
 		name := ""
 		if c := caption.FindStringSubmatch(f[1]); c != nil {
-			name = text(c[1])
+			name = text(c[1]) + legend(f[1])
 		}
 		fmt.Fprintf(&b, `<text class="cap" x="%d" y="%d">%s</text>`+"\n", x, y+14, name)
 		fmt.Fprintf(&b, `<svg x="%d" y="%d" width="%d" height="%d" viewBox="%s">%s</svg>`+"\n", x, y+textRoom, width, height, svg[1], svg[2])
@@ -97,13 +98,13 @@ func ofDrawings(css string) string {
 	return strings.Join(keep, "\n")
 }
 
-// title is the verdict of the page, and of how many runs it tells.
-func title(page string) string {
-	out := "tailgate"
-	if v := verdict.FindStringSubmatch(page); v != nil {
-		out += " · " + text(v[1])
+// legend writes the names of the lines, each in its colour, behind a caption.
+func legend(caption string) string {
+	out := ""
+	for _, e := range entry.FindAllStringSubmatch(caption, -1) {
+		out += fmt.Sprintf(`<tspan dx="14" style="fill:var(--s%s)">%s</tspan>`, e[1], text(e[2]))
 	}
-	return out + " · four rates of one trace on the simulated engine"
+	return out
 }
 
 // text is what a piece of HTML says, fit for an SVG.
