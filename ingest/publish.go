@@ -34,6 +34,7 @@ type PublishOptions struct {
 	Complete    bool
 	// Backfill builds the day from its newest epoch alone, which must hold the whole day again.
 	Backfill   bool
+	Epoch      string       // with Backfill: build from this epoch instead; "" = the newest
 	Parts      int          // segments that are read and sorted side by side; 0 = one for each processor
 	Memory     int          // bytes of rows and ids in memory at a time, beside 16 for each row; 0 = 512 MiB
 	KeepBuilds int          // earlier builds of the day that stay under _builds; 0 = 1, negative = none

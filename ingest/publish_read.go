@@ -210,6 +210,9 @@ func (in *dayInput) chooseEpoch(o *PublishOptions, live *schemas.Manifest) error
 	}
 	epochs := slices.Sorted(maps.Keys(rows)) // an epoch's id begins with its time
 	newest := epochs[len(epochs)-1]
+	if o.Backfill && o.Epoch != "" {
+		newest = o.Epoch
+	}
 	epoch := newest
 	switch {
 	case o.Backfill:

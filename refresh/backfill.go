@@ -22,12 +22,12 @@ func (n *Night) backfill(ctx context.Context) (did bool, err error) {
 		return did, err
 	}
 	for _, day := range days {
-		again, err := n.readAgain(ctx, day)
+		epoch, err := n.readAgain(ctx, day)
 		if err != nil {
 			return did, fmt.Errorf("building %s again: %w", day, err)
 		}
-		built, err := n.build(ctx, day, again)
-		did = did || again || built
+		built, err := n.build(ctx, day, epoch)
+		did = did || epoch != "" || built
 		if err != nil {
 			return did, err
 		}
@@ -81,27 +81,27 @@ func (n *Night) needsAgain(ctx context.Context, j *journal) (bool, error) {
 	return true, n.writeJournal(ctx, j)
 }
 
-// readAgain reads a day again under a new epoch where that is needed.
-func (n *Night) readAgain(ctx context.Context, day string) (bool, error) {
+// readAgain reads a day again under a new epoch where that is needed; the epoch is "" where it is not.
+func (n *Night) readAgain(ctx context.Context, day string) (epoch string, err error) {
 	j, err := n.journal(ctx, day)
 	if err != nil {
-		return false, err
+		return "", err
 	}
 	need, err := n.needsAgain(ctx, j)
 	if err != nil || !need {
-		return false, err
+		return "", err
 	}
 	x, err := n.hash.of(j.Again.Epoch)
 	if err != nil {
-		return false, err
+		return "", err
 	}
 	midnight, err := time.Parse(time.DateOnly, day)
 	if err != nil {
-		return false, fmt.Errorf("reading a day again: %w", err)
+		return "", fmt.Errorf("reading a day again: %w", err)
 	}
 	mark, err := n.mark(day)
 	if err != nil {
-		return false, err
+		return "", err
 	}
 	o := n.ingestOptions()
 	o.Anonymizer, o.Footer = x, footer(x, n.Tool)
@@ -111,9 +111,9 @@ func (n *Night) readAgain(ctx context.Context, day string) (bool, error) {
 		mark = now
 	}
 	if _, err := n.read(ctx, day, o, mark); err != nil {
-		return false, err
+		return "", err
 	}
-	return true, nil
+	return j.Again.Epoch, nil
 }
 
 // clockMargin is how far the log's clock may lie behind that of a gateway.

@@ -43,6 +43,8 @@ type again struct {
 	Epoch string `json:"epoch"`
 	Log   string `json:"log"`
 	Done  bool   `json:"done"`
+	// Replaced rows of other epochs were read again, and wait for nothing.
+	Replaced int64 `json:"replaced"`
 }
 
 // journal reads the journal of a day; one that was never written is empty.

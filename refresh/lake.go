@@ -165,18 +165,35 @@ func (n *Night) expiry(day string) *time.Time {
 
 // look tells what the lake holds of some days.
 func (n *Night) look(ctx context.Context, days ...string) ([]ingest.DayState, error) {
-	return n.lookFor(ctx, false, days...)
+	return n.lookFor(ctx, "", days...)
 }
 
-// lookFor tells what a build would take; with backfill, one of the newest epoch alone.
-func (n *Night) lookFor(ctx context.Context, backfill bool, days ...string) ([]ingest.DayState, error) {
+// lookFor tells what a build would take: of the day's epoch, or of the one that is named. Rows that a second reading has
+// replaced are not counted as refused.
+func (n *Night) lookFor(ctx context.Context, epoch string, days ...string) ([]ingest.DayState, error) {
 	o := n.publishOptions("")
-	o.Backfill = backfill
+	o.Backfill, o.Epoch = epoch != "", epoch
 	states, err := ingest.LookAt(ctx, o, days)
 	if err != nil && fault.Of(err) == fault.Data && fault.Hint(err) == "" {
 		err = fault.Mark(err, fault.Data, "if it is a manifest, move it away: the day is then published anew from its segments")
 	}
-	return states, err
+	if err != nil {
+		return nil, err
+	}
+	for i := range states {
+		s := &states[i]
+		if s.Refused == 0 {
+			continue
+		}
+		j, err := n.journal(ctx, s.Day)
+		if err != nil {
+			return nil, err
+		}
+		if j.Again != nil && j.Again.Done {
+			s.Refused = max(0, s.Refused-j.Again.Replaced)
+		}
+	}
+	return states, nil
 }
 
 // daysToBuild are the run's day and earlier ones that have to be built before it: days that a night has missed, and
@@ -240,9 +257,9 @@ func dayStatus(s *ingest.DayState) DayStatus {
 }
 
 // publish builds the day of the lake.
-func (n *Night) publish(ctx context.Context, j *journal, s *ingest.DayState, backfill bool) (did bool, err error) {
+func (n *Night) publish(ctx context.Context, j *journal, s *ingest.DayState, epoch string) (did bool, err error) {
 	o := n.publishOptions(s.Day)
-	o.Backfill = backfill
+	o.Backfill, o.Epoch = epoch != "", epoch
 	return n.run(ctx, j, work{day: s.Day, step: StepPublish,
 		inputs: digestOf(s.Inputs, o.K, o.MinRequests, o.MaxDuration, n.Tool, o.ExpiresAt),
 		output: func() (string, error) { return n.folderDigest(ctx, lakeFolderOf(s.Day)) },

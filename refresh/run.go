@@ -133,7 +133,7 @@ func (n *Night) night(ctx context.Context) (did bool, err error) {
 		return did, err
 	}
 	for _, day := range days {
-		built, err := n.build(ctx, day, false)
+		built, err := n.build(ctx, day, "")
 		did = did || built
 		if err != nil {
 			return did, err
@@ -142,9 +142,9 @@ func (n *Night) night(ctx context.Context) (did bool, err error) {
 	return did, nil
 }
 
-// build does the steps of one day behind the ingest.
-func (n *Night) build(ctx context.Context, day string, backfill bool) (did bool, err error) {
-	states, err := n.lookFor(ctx, backfill, day)
+// build does the steps of one day behind the ingest; epoch is that of a second reading, "" = there is none.
+func (n *Night) build(ctx context.Context, day, epoch string) (did bool, err error) {
+	states, err := n.lookFor(ctx, epoch, day)
 	if err != nil {
 		return false, err
 	}
@@ -162,7 +162,7 @@ func (n *Night) build(ctx context.Context, day string, backfill bool) (did bool,
 		return false, err
 	}
 	steps := []func() (bool, error){
-		func() (bool, error) { return n.publish(ctx, j, s, backfill) },
+		func() (bool, error) { return n.publish(ctx, j, s, epoch) },
 		func() (bool, error) { return n.profile(ctx, j, day) },
 		func() (bool, error) { return n.drift(ctx, j, day) },
 		func() (bool, error) { return n.traces(ctx, j, day) },
@@ -175,10 +175,10 @@ func (n *Night) build(ctx context.Context, day string, backfill bool) (did bool,
 		}
 	}
 	n.crash("before-good")
-	if !j.Good || j.Again != nil && !j.Again.Done && backfill {
+	if !j.Good || epoch != "" && !j.Again.Done {
 		j.Good = true
-		if j.Again != nil && backfill {
-			j.Again.Done = true
+		if epoch != "" {
+			j.Again.Done, j.Again.Replaced = true, s.Refused
 		}
 		if err := n.writeJournal(ctx, j); err != nil {
 			return did, err

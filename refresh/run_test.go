@@ -212,7 +212,7 @@ func TestBackfillAfterTheKey(t *testing.T) {
 	o.Day, o.Backfill = dayName(0), true
 	var runs int
 	for runs = 0; ; runs++ { // it dies here and there, and goes on
-		n := 9 * runs
+		n := 11 * runs
 		died := func() (died bool) {
 			defer func() { _, died = recover().(killed) }()
 			o.Crash = func(point string) {
@@ -232,8 +232,7 @@ func TestBackfillAfterTheKey(t *testing.T) {
 	if runs < 3 {
 		t.Errorf("it died %d times only", runs)
 	}
-	// The rows of the first reading stay in the segment log, refused for good.
-	if s.Days[0].Rows != 65 || s.Days[0].Refused != 65 || s.Days[0].Epoch == old || s.Outcome != refresh.OutcomeDone {
+	if s.Days[0].Rows != 65 || s.Days[0].Refused != 0 || s.Days[0].Epoch == old || s.Outcome != refresh.OutcomeDone {
 		t.Errorf("after the backfill: %+v", s.Days)
 	}
 	o.Crash = nil
@@ -241,7 +240,8 @@ func TestBackfillAfterTheKey(t *testing.T) {
 		t.Errorf("a second backfill: %v, %s", err, s.Outcome)
 	}
 	// The next day is whole, and complete: the second reading says nothing of how far the log was read.
-	if s := p.good(1, refresh.OutcomeNoNewData); s.LastGoodDay != dayName(1) {
+	// Its drift is told anew: the day before it is another one.
+	if s := p.good(1, refresh.OutcomeDone); s.LastGoodDay != dayName(1) {
 		t.Errorf("last good day %s", s.LastGoodDay)
 	}
 }
@@ -269,12 +269,15 @@ func TestBadNights(t *testing.T) {
 	profile := filepath.Join(p.root, "profiles", "day="+dayName(0), "manifest.json")
 	lake := filepath.Join(p.root, "lake", "day="+dayName(0), "manifest.json")
 	for _, tt := range []struct {
-		name   string
+		name  string
 		spoil func(o *refresh.Options)
-		want   string
-		kind   fault.Kind
+		want  string
+		kind  fault.Kind
 	}{
-		{"clock gone back", func(o *refresh.Options) { o.Day = dayName(-1); o.Now = func() time.Time { return midnight(0).Add(time.Hour) } },
+		{"clock gone back", func(o *refresh.Options) {
+			o.Day = dayName(-1)
+			o.Now = func() time.Time { return midnight(0).Add(time.Hour) }
+		},
 			"the clock went back", fault.Failure},
 		{"the day is not over", func(o *refresh.Options) { o.Now = func() time.Time { return midnight(1).Add(23 * time.Hour) } }, "the day ends at", fault.Usage},
 		{"no such store", func(o *refresh.Options) { log.err = errors.New("no broker answers") }, "no broker answers", fault.Failure},
