@@ -27,7 +27,7 @@ func (e *exporter) readDay(ctx context.Context, path string, m *Meta) (map[strin
 	}
 	digest := errgroup.Group{}
 	digest.Go(func() error { return digestFile(path, m) })
-	err = e.readGroups(ctx, file)
+	err = e.readGroups(ctx, file, path)
 	if err == nil {
 		err = e.out.flush()
 	}
@@ -35,7 +35,7 @@ func (e *exporter) readDay(ctx context.Context, path string, m *Meta) (map[strin
 	case ctx.Err() != nil:
 		return nil, fmt.Errorf("reading %s: %w", path, ctx.Err())
 	case err != nil:
-		return nil, fault.Mark(fmt.Errorf("reading %s: %w", path, err), fault.Data, "")
+		return nil, err
 	case failed != nil:
 		return nil, failed
 	}
@@ -43,7 +43,7 @@ func (e *exporter) readDay(ctx context.Context, path string, m *Meta) (map[strin
 }
 
 // readGroups decodes row groups, as many at a time as there are processors, and takes them in order.
-func (e *exporter) readGroups(ctx context.Context, file *parquetio.Chunks) error {
+func (e *exporter) readGroups(ctx context.Context, file *parquetio.Chunks, path string) error {
 	groups := file.Groups()
 	first, turns := make([]int64, groups+1), make([]chan struct{}, groups+1)
 	for g := range turns {
@@ -59,14 +59,14 @@ func (e *exporter) readGroups(ctx context.Context, file *parquetio.Chunks) error
 		r := &groupReader{file: file, o: &e.o}
 		all.Go(func() error {
 			for g := int(next.Add(1)) - 1; g < groups && ctx.Err() == nil; g = int(next.Add(1)) - 1 {
-				err := r.read(g)
+				err := fault.Mark(r.read(g), fault.Data, "") // it names the file
 				select {
 				case <-turns[g]: // the first error of the file is the one that is told
 				case <-ctx.Done():
 					return ctx.Err()
 				}
 				if err == nil {
-					err = e.takeGroup(r, first[g])
+					err = e.takeGroup(r, first[g], path)
 				}
 				if err != nil {
 					return err

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"tailgate/internal/fault"
 	"tailgate/internal/rng"
 	"tailgate/schemas"
 )
@@ -17,8 +18,9 @@ type lakeRow struct {
 	noInput      bool
 }
 
-// takeGroup takes the rows of the view from a row group whose first row has a number in the file.
-func (e *exporter) takeGroup(r *groupReader, first int64) error {
+// takeGroup takes the rows of the view from a row group whose first row has a number in the file. A row that breaks a
+// promise of the lake is fault.Data; other errors are those of the disk.
+func (e *exporter) takeGroup(r *groupReader, first int64, path string) error {
 	ids, rows := r.ids, len(r.arrived)
 	var l lakeRow
 	var derived []int64
@@ -48,7 +50,7 @@ func (e *exporter) takeGroup(r *groupReader, first int64) error {
 		}
 		if r.counts[i] >= 0 {
 			if err := checkLakePrompt(r.input[i], len(own), r.private[i], r.tail[i]); err != nil {
-				return fmt.Errorf("row %d: %w", l.SourceRow, err)
+				return fault.Mark(fmt.Errorf("reading %s: row %d: %w", path, l.SourceRow, err), fault.Data, "")
 			}
 			derived = e.privates.derive(derived[:0], l.InputTokens, own)
 			if l.HashIDs = derived; derived == nil {
