@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -55,7 +56,7 @@ type exchange struct {
 	host   *host
 	buf    *[]byte // the request until it is written; nil = it is
 	sent   int     // bytes of it
-	tries  []unix.Sockaddr
+	tries  []netip.AddrPort
 	first  error // of the addresses tried
 	last   time.Time
 

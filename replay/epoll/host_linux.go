@@ -18,15 +18,15 @@ import (
 // host is one address to which requests go.
 type host struct {
 	addr     string
-	fixed    []unix.Sockaddr // of an address that is no name
-	idle     []*conn         // the one used last is last; some may be closed; guarded by the client's mu
-	resolved bool            // as well
+	fixed    []netip.AddrPort // of an address that is no name
+	idle     []*conn          // the one used last is last; some may be closed; guarded by the client's mu
+	resolved bool             // as well
 }
 
 func newHost(addr string) *host {
 	h := &host{addr: addr}
 	if at, err := netip.ParseAddrPort(addr); err == nil {
-		h.fixed = []unix.Sockaddr{socketAddress(at)}
+		h.fixed = []netip.AddrPort{at}
 	}
 	return h
 }
@@ -98,7 +98,7 @@ func (c *Client) resolve(x *exchange) {
 	for _, ip := range list {
 		at, bad := netip.ParseAddrPort(net.JoinHostPort(ip, port))
 		if err = errors.Join(err, bad); bad == nil {
-			x.tries = append(x.tries, socketAddress(at))
+			x.tries = append(x.tries, at)
 		}
 	}
 	c.mu.Lock()
@@ -108,18 +108,18 @@ func (c *Client) resolve(x *exchange) {
 }
 
 // socketAddress is an address as the kernel has it.
-func socketAddress(at netip.AddrPort) unix.Sockaddr {
+func socketAddress(at netip.AddrPort) (family int, sa unix.Sockaddr) {
 	ip := at.Addr().Unmap()
 	if ip.Is4() {
-		return &unix.SockaddrInet4{Port: int(at.Port()), Addr: ip.As4()}
+		return unix.AF_INET, &unix.SockaddrInet4{Port: int(at.Port()), Addr: ip.As4()}
 	}
-	sa := &unix.SockaddrInet6{Port: int(at.Port()), Addr: ip.As16()}
+	six := &unix.SockaddrInet6{Port: int(at.Port()), Addr: ip.As16()}
 	if index, err := strconv.ParseUint(ip.Zone(), 10, 32); err == nil {
-		sa.ZoneId = uint32(index)
+		six.ZoneId = uint32(index)
 	} else if link, err := net.InterfaceByName(ip.Zone()); err == nil {
-		sa.ZoneId = uint32(link.Index)
+		six.ZoneId = uint32(link.Index)
 	}
-	return sa
+	return unix.AF_INET6, six
 }
 
 // dialNext tries the next address, err being what came of the one before, or ends x with the first error.
@@ -152,17 +152,14 @@ func (c *Client) dialTimedOut(x *exchange) {
 }
 
 // connect makes a socket for x and begins to connect it. On a fast network that is done at once.
-func (c *Client) connect(x *exchange, to unix.Sockaddr) error {
-	family := unix.AF_INET
-	if _, six := to.(*unix.SockaddrInet6); six {
-		family = unix.AF_INET6
-	}
+func (c *Client) connect(x *exchange, to netip.AddrPort) error {
+	family, sa := socketAddress(to)
 	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, unix.IPPROTO_TCP)
 	if err != nil {
 		return os.NewSyscallError("socket", err)
 	}
 	setOptions(fd)
-	if err := unix.Connect(fd, to); err != nil && !errors.Is(err, unix.EINPROGRESS) {
+	if err := unix.Connect(fd, sa); err != nil && !errors.Is(err, unix.EINPROGRESS) {
 		return errors.Join(os.NewSyscallError("connect", err), unix.Close(fd))
 	}
 	n := &conn{client: c, host: x.host, fd: fd, x: x}

@@ -18,7 +18,7 @@ import (
 // Values of Options.Transport: what carries the requests to http targets. To https targets it is always net/http.
 const (
 	TransportNetHTTP = "nethttp"
-	TransportEpoll   = "epoll" // Linux only: a thread of its own, see package epoll
+	TransportEpoll   = "epoll" // Linux only, see package epoll
 )
 
 // fast is the client of package epoll, made with the first request.
@@ -36,7 +36,7 @@ func (c *Client) transport(t *target) string {
 	return TransportEpoll
 }
 
-// start makes the client of package epoll.
+// startFast makes the client of package epoll.
 func (c *Client) startFast() (*epoll.Client, error) {
 	c.fast.once.Do(func() {
 		idle := c.opts.IdleTimeout

@@ -247,17 +247,17 @@ func TestFaultsAreTheSameOverEveryTransport(t *testing.T) {
 				io.WriteString(conn, sized(jsonHead, answerOK))
 			}
 		}, want: "ok ", conns: 1, input: 100_000},
-		{name: "never answers", serve: once("", hold), timeout: 60 * time.Millisecond, want: "timeout timeout", conns: 2},
-		{name: "never ends", serve: once(sseHead, until(time.Millisecond, event)), timeout: 60 * time.Millisecond, want: "timeout endless", conns: 2},
-		{name: "a byte at a time", serve: once(sseHead, until(time.Millisecond, "d")), timeout: 60 * time.Millisecond, want: "timeout trickle", conns: 2},
-		{name: "whole, never ends", serve: once("HTTP/1.1 "+jsonHead+"\r\n\r\n", until(time.Millisecond, " ")), timeout: 60 * time.Millisecond, want: "timeout trickle", conns: 2},
-		{name: "a refusal that never ends", serve: once("HTTP/1.1 500 No\r\n\r\n", until(time.Millisecond, " ")), timeout: 60 * time.Millisecond, want: "http_error http_5xx", conns: 2},
+		{name: "never answers", serve: once("", hold), timeout: 300 * time.Millisecond, want: "timeout timeout", conns: 2},
+		{name: "never ends", serve: once(sseHead, until(time.Millisecond, event)), timeout: 300 * time.Millisecond, want: "timeout endless", conns: 2},
+		{name: "a byte at a time", serve: once(sseHead, until(time.Millisecond, "d")), timeout: 300 * time.Millisecond, want: "timeout trickle", conns: 2},
+		{name: "whole, never ends", serve: once("HTTP/1.1 "+jsonHead+"\r\n\r\n", until(time.Millisecond, " ")), timeout: 300 * time.Millisecond, want: "timeout trickle", conns: 2},
+		{name: "a refusal that never ends", serve: once("HTTP/1.1 500 No\r\n\r\n", until(time.Millisecond, " ")), timeout: 300 * time.Millisecond, want: "http_error http_5xx", conns: 2},
 		{name: "never answers after a good one", serve: func(s *scripted, conn net.Conn, in *bufio.Reader) {
 			if s.request(in) {
 				io.WriteString(conn, sized(jsonHead, answerOK))
 				hold(conn)
 			}
-		}, timeout: 200 * time.Millisecond, want: "ok ", conns: 1},
+		}, timeout: time.Second, want: "ok ", conns: 1},
 		{name: "dies with the second request", serve: func(s *scripted, conn net.Conn, in *bufio.Reader) {
 			if s.request(in) {
 				io.WriteString(conn, sized(jsonHead, answerOK))

@@ -175,7 +175,7 @@ func (m *measurement) ownFigure(ctx context.Context, t *tool, r *room, f *figure
 	cmd := exec.CommandContext(ctx, m.tailgate, "analyze", found[0], "--json")
 	cmd.Stderr = os.Stderr
 	text, err := cmd.Output()
-	if err != nil {
+	if err != nil && cmd.ProcessState.ExitCode() != invalidCode {
 		return fmt.Errorf("analyzing %s: %w", found[0], err)
 	}
 	var told struct {

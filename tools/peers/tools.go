@@ -80,7 +80,7 @@ var tools = []tool{
 // replayOver is our own command line, with the transport that it chooses itself where none is named.
 func replayOver(transport string) func(r *room) []string {
 	return func(r *room) []string {
-		return []string{r.tailgate, "replay", r.mooncake, "--target", r.url, "--out", filepath.Join(r.dir, "run"), "--quiet", "--seed", "1",
+		return []string{r.tailgate, "replay", r.mooncake, "--target", r.url, "--out", filepath.Join(r.dir, "run"), "--quiet", "--seed", "1", "--timestamp-unit", "ms",
 			"--transport", transport}
 	}
 }
