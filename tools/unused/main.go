@@ -194,7 +194,8 @@ func (c *check) left() []string {
 	var places []place
 	for k, at := range c.named {
 		method := k[strings.LastIndexByte(k, '.')+1:]
-		if !c.used[k] && !(strings.Count(k[strings.LastIndexByte(k, '/')+1:], ".") == 2 && c.fixed[method]) {
+		isMethod := strings.Count(k[strings.LastIndexByte(k, '/')+1:], ".") == 2
+		if !c.used[k] && (!isMethod || !c.fixed[method]) {
 			places = append(places, place{at, k})
 		}
 	}
