@@ -59,6 +59,13 @@ func roleOf(m *prompt.Message) string {
 }
 
 func (chatML) render(r *Rendering, p *prompt.Prompt, more bool) error {
+	r.turns(p, func() { r.chatML(p, more) })
+	return nil
+}
+
+// turns renders a prompt by a template of turns, or the text of a plain completion, and stops sharing where something
+// of a damaged prompt may be missing.
+func (r *Rendering) turns(p *prompt.Prompt, template func()) {
 	if !p.Full() && p.Intact == 0 {
 		r.stopSharing() // perhaps the tools are what was damaged
 	}
@@ -66,12 +73,11 @@ func (chatML) render(r *Rendering, p *prompt.Prompt, more bool) error {
 		r.content(p.Messages[0].Parts[0].Text)
 		r.Messages = append(r.Messages, len(r.Text))
 	} else {
-		r.chatML(p, more)
+		template()
 	}
 	if !p.Full() {
 		r.stopSharing()
 	}
-	return nil
 }
 
 func (r *Rendering) chatML(p *prompt.Prompt, more bool) {

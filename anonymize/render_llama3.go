@@ -46,18 +46,10 @@ type llama3 struct{}
 
 func (llama3) render(r *Rendering, p *prompt.Prompt, more bool) error {
 	if !p.Full() && p.Intact == 0 {
-		r.stopSharing()
+		r.stopSharing() // before the first token, which every prompt has
 	}
 	r.own(llama3Begin)
-	if plainCompletion(p) {
-		r.content(p.Messages[0].Parts[0].Text)
-		r.Messages = append(r.Messages, len(r.Text))
-	} else {
-		r.llama3(p, more)
-	}
-	if !p.Full() {
-		r.stopSharing()
-	}
+	r.turns(p, func() { r.llama3(p, more) })
 	return nil
 }
 

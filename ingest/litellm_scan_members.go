@@ -84,16 +84,7 @@ func (l *litellmScanner) members(rec *record) {
 }
 
 func (l *litellmScanner) statusFields() {
-	if !l.enter() {
-		return
-	}
-	for seen := uint64(0); l.scan.More('}'); {
-		if l.scan.Field(statusMembers, &seen) != "" {
-			l.payload.StatusFields.Guardrail = l.word()
-		} else {
-			l.scan.Skip()
-		}
-	}
+	l.lone(statusMembers, func() { l.payload.StatusFields.Guardrail = l.word() })
 }
 
 func (l *litellmScanner) errorInformation() {
@@ -233,16 +224,7 @@ func (l *litellmScanner) choices() {
 
 // said reads the message of a choice.
 func (l *litellmScanner) said() {
-	if !l.enter() {
-		return
-	}
-	for seen := uint64(0); l.scan.More('}'); {
-		if l.scan.Field(saidMembers, &seen) != "" {
-			l.answer.hasText = holdsText(l.scan.Raw()) || l.answer.hasText
-		} else {
-			l.scan.Skip()
-		}
-	}
+	l.lone(saidMembers, func() { l.answer.hasText = holdsText(l.scan.Raw()) || l.answer.hasText })
 }
 
 // parameters reads the request's parameters, and its tools into p. Anything but an object counts as not logged.

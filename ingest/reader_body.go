@@ -95,16 +95,7 @@ func (r *reader) unlessNull() json.RawMessage {
 }
 
 func (r *reader) toolConfig() (tools json.RawMessage) {
-	if !r.enter() {
-		return nil
-	}
-	for seen := uint64(0); r.scan.More('}'); {
-		if r.scan.Field(toolConfigMembers, &seen) != "" {
-			tools = r.unlessNull()
-		} else {
-			r.scan.Skip()
-		}
-	}
+	r.lone(toolConfigMembers, func() { tools = r.unlessNull() })
 	return tools
 }
 
@@ -257,16 +248,7 @@ func (r *reader) counts(u *responseUsage) {
 
 // countIn reads the count that is the one member of an object.
 func (r *reader) countIn(members *jsonscan.Fields) (v number) {
-	if !r.enter() {
-		return v
-	}
-	for seen := uint64(0); r.scan.More('}'); {
-		if r.scan.Field(members, &seen) != "" {
-			v = r.count()
-		} else {
-			r.scan.Skip()
-		}
-	}
+	r.lone(members, func() { v = r.count() })
 	return v
 }
 

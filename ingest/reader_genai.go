@@ -56,8 +56,7 @@ func (r *reader) genAIList(p *prompt.Prompt) {
 		if lists > 1 { // which comes first is for the exact decoder to say
 			s.Fail()
 		}
-		m.Parts = r.parts[parts:len(r.parts):len(r.parts)]
-		m.ToolCalls = r.calls[calls:len(r.calls):len(r.calls)]
+		r.hold(&m, parts, calls)
 		p.Messages = append(p.Messages, m)
 	}
 }
@@ -78,8 +77,7 @@ func (r *reader) genAIInstructions(p *prompt.Prompt) {
 	} else {
 		r.genAIParts(&m)
 	}
-	m.Parts = r.parts[parts:len(r.parts):len(r.parts)]
-	m.ToolCalls = r.calls[calls:len(r.calls):len(r.calls)]
+	r.hold(&m, parts, calls)
 	p.Messages = append(p.Messages, m)
 }
 

@@ -42,9 +42,7 @@ func (r *reader) plain(p *prompt.Prompt) {
 	if len(t) == 0 || string(t) == "{}" {
 		return
 	}
-	r.parts = append(r.parts, prompt.Part{Kind: prompt.Text, Text: t})
-	n := len(r.parts)
-	p.Messages = append(p.Messages, prompt.Message{Parts: r.parts[n-1 : n : n]})
+	r.sayText(p, t)
 }
 
 // chat reads one message into p. One that has nothing of a message is odd.
@@ -82,9 +80,14 @@ func (r *reader) message() (m prompt.Message, content bool) {
 			s.Skip()
 		}
 	}
+	r.hold(&m, parts, calls)
+	return m, content
+}
+
+// hold gives m what was read since there were so many parts and calls.
+func (r *reader) hold(m *prompt.Message, parts, calls int) {
 	m.Parts = r.parts[parts:len(r.parts):len(r.parts)]
 	m.ToolCalls = r.calls[calls:len(r.calls):len(r.calls)]
-	return m, content
 }
 
 func (r *reader) role() string {
@@ -161,16 +164,7 @@ func (r *reader) image() []byte {
 
 // member reads the text that is the one member of an object.
 func (r *reader) member(members *jsonscan.Fields) (t []byte) {
-	if !r.enter() {
-		return nil
-	}
-	for seen := uint64(0); r.scan.More('}'); {
-		if r.scan.Field(members, &seen) != "" {
-			t = r.text()
-		} else {
-			r.scan.Skip()
-		}
-	}
+	r.lone(members, func() { t = r.text() })
 	return t
 }
 

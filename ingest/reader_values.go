@@ -119,6 +119,20 @@ func (r *reader) begin(open byte) bool {
 	return r.scan.OK()
 }
 
+// lone reads the one member of an object that is among members, and passes over the others and null.
+func (r *reader) lone(members *jsonscan.Fields, read func()) {
+	if !r.enter() {
+		return
+	}
+	for seen := uint64(0); r.scan.More('}'); {
+		if r.scan.Field(members, &seen) != "" {
+			read()
+		} else {
+			r.scan.Skip()
+		}
+	}
+}
+
 // nameStore makes strings of names in chunks of memory, so that each does not cost an allocation. A chunk lives as
 // long as one of its strings. A nil store allocates each.
 type nameStore struct{ chunk strings.Builder }

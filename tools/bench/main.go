@@ -46,20 +46,19 @@ type result struct{ ns, mbPerS float64 }
 
 func main() {
 	rows = withBroker(rows)
-	var peers peers
-	results, ratios, err := parse(io.TeeReader(io.TeeReader(os.Stdin, os.Stdout), &peers))
+	results, ratios, err := parse(io.TeeReader(os.Stdin, os.Stdout))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
-	if faults := report(os.Stdout, results) + reportMetrics(os.Stdout, ratios) + peers.report(os.Stdout); faults > 0 {
+	if faults := report(os.Stdout, results) + ratios.report(os.Stdout, metricRows, false) + ratios.report(os.Stdout, peerRows, true); faults > 0 {
 		fmt.Fprintf(os.Stderr, "bench: %d rows missing or below their floor\n", faults)
 		os.Exit(1)
 	}
 }
 
-func parse(in io.Reader) (map[string]result, map[string]ratio, error) {
-	results, ratios, pkg := map[string]result{}, map[string]ratio{}, ""
+func parse(in io.Reader) (map[string]result, ratios, error) {
+	results, measured, pkg := map[string]result{}, ratios{map[string]bool{}, map[string]float64{}}, ""
 	s := bufio.NewScanner(in)
 	for s.Scan() {
 		line := s.Text()
@@ -67,9 +66,9 @@ func parse(in io.Reader) (map[string]result, map[string]ratio, error) {
 			pkg = m[1]
 		}
 		if strings.HasPrefix(line, "--- FAIL") || strings.HasPrefix(line, "FAIL") {
-			return nil, nil, fmt.Errorf("a benchmark failed: %s", line)
+			return nil, ratios{}, fmt.Errorf("a benchmark failed: %s", line)
 		}
-		parseMetric(ratios, pkg, line)
+		measured.take(pkg, line)
 		m := resultLine.FindStringSubmatch(line)
 		if m == nil {
 			continue
@@ -81,7 +80,7 @@ func parse(in io.Reader) (map[string]result, map[string]ratio, error) {
 		}
 		results[pkg+"."+m[1]] = r
 	}
-	return results, ratios, s.Err()
+	return results, measured, s.Err()
 }
 
 // report prints the table and counts the rows that are missing or below their floor.

@@ -49,7 +49,7 @@ func TestReport(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := report(io.Discard, results) + reportMetrics(io.Discard, ratios); got != tt.faults {
+		if got := report(io.Discard, results) + ratios.report(io.Discard, metricRows, false); got != tt.faults {
 			t.Errorf("%s: %d faults, want %d", tt.name, got, tt.faults)
 		}
 	}

@@ -47,37 +47,48 @@ var metricRows = []metricRow{
 	{"replaying 80 requests/s in virtual time", "cmd/tailgate.BenchmarkSimulated/steady", "real_time", 209},
 }
 
-var metricLine = regexp.MustCompile(`^(Benchmark\S+?)(?:-\d+)?\s+\d+\s.*?([\d.]+) x_vs_(\S+)`)
+// benchLine is a line of results, which may tell no time.
+var benchLine = regexp.MustCompile(`^(Benchmark\S+?)(?:-\d+)?\s+\d+\s`)
 
-// ratio is what a benchmark reported, and against what.
-type ratio struct {
-	times float64
-	named string
+var metric = regexp.MustCompile(`([\d.]+) x_vs_(\S+)`)
+
+// ratios are what benchmarks report of themselves.
+type ratios struct {
+	ran   map[string]bool
+	times map[string]float64 // by benchmark and baseline
 }
 
-// parseMetric adds the ratio of a line that reports one.
-func parseMetric(ratios map[string]ratio, pkg, line string) {
-	if m := metricLine.FindStringSubmatch(line); m != nil {
-		times, _ := strconv.ParseFloat(m[2], 64)
-		ratios[pkg+"."+m[1]] = ratio{times, m[3]}
+// take notes what a line of a benchmark reports.
+func (rs ratios) take(pkg, line string) {
+	b := benchLine.FindStringSubmatch(line)
+	if b == nil {
+		return
+	}
+	bench := pkg + "." + b[1]
+	rs.ran[bench] = true
+	for _, m := range metric.FindAllStringSubmatch(line, -1) {
+		rs.times[bench+" "+m[2]], _ = strconv.ParseFloat(m[1], 64)
 	}
 }
 
-// reportMetrics prints the rows of metricRows, and counts those that are missing or below their floor.
-func reportMetrics(w io.Writer, ratios map[string]ratio) (faults int) {
-	for _, r := range metricRows {
-		got, ok := ratios[r.bench]
-		mark := ""
+// report prints rows, and counts those that are missing or below their floor. Where a baseline is optional, as programs
+// of others are, a benchmark that ran without it is no fault.
+func (rs ratios) report(w io.Writer, rows []metricRow, optional bool) (faults int) {
+	for _, r := range rows {
+		times, measured := rs.times[r.bench+" "+r.named]
+		figure := fmt.Sprintf("%.2g", times)
 		switch {
-		case !ok || got.named != r.named:
-			fmt.Fprintf(w, "| %s | %s | missing | %g |\n", r.what, r.named, r.floor)
+		case measured && times >= r.floor:
+		case measured:
+			figure += " (below)"
 			faults++
-			continue
-		case got.times < r.floor:
-			mark = " (below)"
+		case optional && rs.ran[r.bench]:
+			figure = fmt.Sprintf("skipped: no %s here", r.named)
+		default:
+			figure = "missing"
 			faults++
 		}
-		fmt.Fprintf(w, "| %s | %s | %.2g%s | %g |\n", r.what, r.named, got.times, mark, r.floor)
+		fmt.Fprintf(w, "| %s | %s | %s | %g |\n", r.what, r.named, figure, r.floor)
 	}
 	return faults
 }

@@ -11,7 +11,7 @@ func TestPeerRows(t *testing.T) {
 		text := ""
 		for _, r := range peerRows {
 			pkg, name, _ := strings.Cut(r.bench, ".")
-			text += fmt.Sprintf("pkg: tailgate/%s\n%s-2   \t       3\t 1000 ns/op\t  70.1 MB/s\t %s\n", pkg, name, strings.ReplaceAll(metric, "PEER", r.peer))
+			text += fmt.Sprintf("pkg: tailgate/%s\n%s-2   \t       3\t 1000 ns/op\t  70.1 MB/s\t %s\n", pkg, name, strings.ReplaceAll(metric, "PEER", r.named))
 		}
 		return text
 	}
@@ -24,10 +24,12 @@ func TestPeerRows(t *testing.T) {
 		"no peer":   {output("70 first_MB/s"), "skipped", 0},
 		"not there": {"pkg: tailgate/internal/bpe\n", "missing", len(peerRows)},
 	} {
-		var p peers
-		fmt.Fprint(&p, c.text)
+		_, ratios, err := parse(strings.NewReader(c.text))
+		if err != nil {
+			t.Fatal(err)
+		}
 		var out strings.Builder
-		if got := p.report(&out); got != c.faults || !strings.Contains(out.String(), c.want) {
+		if got := ratios.report(&out, peerRows, true); got != c.faults || !strings.Contains(out.String(), c.want) {
 			t.Errorf("%s: %d faults, want %d\n%s", name, got, c.faults, out.String())
 		}
 	}

@@ -1,7 +1,7 @@
-// Command unused lists the exported functions, methods and variables of the module's libraries that no other package
-// uses, tests of other packages included: they want no capital, or no place at all. Run it at the root of the module.
-// Methods by which a type satisfies some interface are left out by their name, and so is Validate, which the options of
-// every stage have. Types and constants are not looked at: a user holds values of them without naming them.
+// Command unused lists the exported functions, methods and variables of the module's libraries that no code uses but
+// their package's own tests: they want to go. Run it at the root of the module. Methods by which a type satisfies some
+// interface are left out by their name, and so is Validate, which the options of every stage have. Types and constants
+// are not looked at: a user holds values of them without naming them.
 package main
 
 import (
@@ -32,7 +32,7 @@ func main() {
 		fmt.Println(n)
 	}
 	if len(names) > 0 {
-		fmt.Fprintf(os.Stderr, "unused: %d exported names are used by no other package\n", len(names))
+		fmt.Fprintf(os.Stderr, "unused: %d exported names are used by tests of their own package at most\n", len(names))
 		os.Exit(1)
 	}
 }
@@ -51,7 +51,7 @@ type check struct {
 	fset   *token.FileSet
 	export map[string]string         // files with the exported types, by import path
 	named  map[string]token.Position // exported names of libraries, as key gives them
-	used   map[string]bool           // from another package
+	used   map[string]bool           // by more than tests of their package
 	fixed  map[string]bool           // names of methods of some interface
 }
 
@@ -111,7 +111,7 @@ func (c *check) look(p *listed) error {
 		return err
 	}
 	for _, o := range info.Uses {
-		if o.Pkg() != nil && o.Pkg().Path() != path {
+		if o.Pkg() != nil && (p.ForTest == "" || o.Pkg().Path() != p.ForTest) {
 			c.used[key(o)] = true
 		}
 	}
@@ -194,7 +194,8 @@ func (c *check) left() []string {
 	var places []place
 	for k, at := range c.named {
 		method := k[strings.LastIndexByte(k, '.')+1:]
-		if !c.used[k] && !(strings.Count(k[strings.LastIndexByte(k, '/')+1:], ".") == 2 && c.fixed[method]) {
+		isMethod := strings.Count(k[strings.LastIndexByte(k, '/')+1:], ".") == 2
+		if !c.used[k] && (!isMethod || !c.fixed[method]) {
 			places = append(places, place{at, k})
 		}
 	}
