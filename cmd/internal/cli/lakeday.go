@@ -90,6 +90,11 @@ func (a *app) exportSplit(ctx context.Context, lake string, o trace.ExportOption
 	if err != nil {
 		return day.renamed(err)
 	}
+	for _, s := range streams {
+		if s != nil {
+			defer s.Close()
+		}
+	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("making %s: %w", dir, err)
 	}
@@ -104,7 +109,6 @@ func (a *app) exportSplit(ctx context.Context, lake string, o trace.ExportOption
 			a.note("%s has no request of class %s: no trace", o.Day, split[i])
 			continue
 		}
-		defer s.Close()
 		s.Meta.Name = day.name
 		all.Go(func() error {
 			return s.WriteFile(writing, filepath.Join(dir, split[i]+ending), format, version.String())
