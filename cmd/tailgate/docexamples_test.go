@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"tailgate/internal/testshared"
 )
 
 // exampleFiles makes what the examples of the docs start from. A run or verdict that is not a pass is no fault of an example.
@@ -155,9 +157,7 @@ func (p page) put(line string) string {
 // TestDocExamples runs the examples of README and docs. What is not run is told, with the reason; a page with examples that the
 // table above does not know is an error.
 func TestDocExamples(t *testing.T) {
-	if underRace {
-		t.Skip("commands one after the other, and nothing that other tests do not race")
-	}
+	testshared.NotUnderRace(t, "commands one after the other, and nothing that other tests do not race")
 	shell, err := exec.LookPath("sh")
 	if err != nil {
 		t.Skip(err)
