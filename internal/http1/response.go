@@ -66,6 +66,7 @@ var posted = &http.Request{Method: http.MethodPost}
 // NewHeads returns a parser of heads.
 func NewHeads() *Heads { return &Heads{buf: bufio.NewReader(nil)} }
 
+// Read gives the parser of net/http the head that is being read.
 func (h *Heads) Read(p []byte) (int, error) {
 	if h.from.Len() == 0 {
 		return 0, h.end
