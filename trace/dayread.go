@@ -87,7 +87,7 @@ type groupReader struct {
 	arrived, key, step       []int64
 	attempt, input, output   []int32
 	turn, private, tail      []int32
-	probe, reached, stream   []bool
+	probe, reached           []bool
 	streamed                 []int8
 	share                    []float64
 	tenant, class, session   words

@@ -179,14 +179,6 @@ func (in *intern) trim() {
 	}
 }
 
-// ptr is get for a pointer; null stays null.
-func (in *intern) ptr(s *string) *string {
-	if s == nil {
-		return nil
-	}
-	return in.get([]byte(*s))
-}
-
 // arena hands out values and slices from large blocks.
 type arena[T any] struct{ block, free []T }
 

@@ -57,7 +57,7 @@ const rowsJSON = `[
 // foreign writes a Parquet file as Arrow's own writer does.
 func foreign(t testing.TB, path string, schema *arrow.Schema, rows string, repeat int) {
 	t.Helper()
-	rec, _, err := array.RecordFromJSON(memory.DefaultAllocator, schema, strings.NewReader(rows), array.WithUseNumber())
+	rec, _, err := array.RecordFromJSON(memory.DefaultAllocator, schema, strings.NewReader(rows))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -253,7 +253,7 @@ func TestFilesAreOneTable(t *testing.T) {
 	if _, err := show(t, jsonl, nil, -1, dir, filepath.Join(dir, "other")); fault.Of(err) != fault.Data || !strings.Contains(err.Error(), "column id is") {
 		t.Errorf("types that differ: %v", err)
 	}
-	if _, err := show(t, jsonl, []string{"nmae", "x"}, -1, dir); fault.Of(err) != fault.Usage || !strings.Contains(fault.Hint(err), "name") || !strings.Contains(err.Error(), `"x"`) {
+	if _, err := show(t, jsonl, []string{"title", "x"}, -1, dir); fault.Of(err) != fault.Usage || !strings.Contains(fault.Hint(err), "name") || !strings.Contains(err.Error(), `"x"`) {
 		t.Errorf("columns that are not there: %v", err)
 	}
 	if _, err := show(t, jsonl, nil, -1, filepath.Join(dir, "none")); !errors.Is(err, os.ErrNotExist) {
@@ -397,7 +397,7 @@ func TestStoppedReads(t *testing.T) {
 		t.Fatal(err)
 	}
 	full := errors.New("no room")
-	if err := r.Each(t.Context(), func(arrow.RecordBatch) error { return full }); err != full {
+	if err := r.Each(t.Context(), func(arrow.RecordBatch) error { return full }); !errors.Is(err, full) {
 		t.Errorf("the visitor's error: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

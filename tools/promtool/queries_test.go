@@ -1,4 +1,4 @@
-// Package promtool pins Prometheus's own tool for the rules' tests, and its parser for the queries of the dashboard.
+// Package promtool reads alerts and the queries of the dashboard with Prometheus's own parser.
 package promtool
 
 import (

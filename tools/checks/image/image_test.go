@@ -194,7 +194,7 @@ func TestImage(t *testing.T) {
 		t.Errorf("user %q, entry point %q", c.User, c.Entrypoint)
 	}
 	dir, names := unpack(t, image)
-	want := []string{"etc/ssl/certs/ca-certificates.crt", "tmp/", "usr/local/bin/replay", "usr/local/bin/tailgate"}
+	want := []string{"etc/ssl/certs/ca-certificates.crt", "tmp", "usr/local/bin/replay", "usr/local/bin/tailgate"}
 	if !slices.Equal(names, want) {
 		t.Errorf("the image has %q, want %q", names, want)
 	}
