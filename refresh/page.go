@@ -18,6 +18,7 @@ func (s *Status) page() ([]byte, error) {
 		"seconds": func(v float64) string { return fmt.Sprintf("%.1f s", v) },
 		"bytes":   sizeText,
 		"good":    func(outcome string) bool { return outcome == OutcomeDone || outcome == OutcomeNoNewData },
+		"said":    s.said,
 		"deref":   func(v *float64) float64 { return *v },
 		"percent": func(v float64) string { return fmt.Sprintf("%.1f %%", 100*v) },
 	}).Parse(pageText)

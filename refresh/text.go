@@ -3,17 +3,31 @@ package refresh
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 )
 
+// said is the outcome for people.
+func (s *Status) said() string {
+	switch s.Outcome {
+	case OutcomeNoNewData:
+		return "nothing new"
+	case OutcomeDrift:
+		return "done, the traffic has drifted"
+	case OutcomeLate:
+		if slices.ContainsFunc(s.Days, func(d DayStatus) bool { return d.Waiting > 0 || d.Refused > 0 }) {
+			return "done, late data waits"
+		}
+		return "done, the log may still bring late data"
+	}
+	return s.Outcome
+}
+
 // WriteText writes the status for people.
 func (s *Status) WriteText(w io.Writer) error {
-	said := map[string]string{
-		OutcomeDone: "done", OutcomeNoNewData: "nothing new", OutcomeLate: "done, late data waits", OutcomeDrift: "done, the traffic has drifted", OutcomeFailed: "failed",
-	}[s.Outcome]
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(tw, "%s: %s\n", s.Day, said)
+	fmt.Fprintf(tw, "%s: %s\n", s.Day, s.said())
 	for _, st := range s.Steps {
 		fmt.Fprintf(tw, "  %s\t%s\t%s\t%d rows\t%s\t%.1f s\t%s\n", st.Day, st.Step, st.State, st.Rows, sizeText(st.Bytes), st.Seconds, st.Reason)
 	}
