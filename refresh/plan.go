@@ -28,6 +28,7 @@ type Plan struct {
 	NeedHours  *float64        `json:"need_hours"` // until the log is read; null without rates
 	DiskNeed   *int64          `json:"disk_need_bytes"`
 	DiskFree   *int64          `json:"disk_free_bytes"` // null for a bucket
+	Retention  *RetainStatus   `json:"retention"`       // what would be removed and destroyed now; nothing was
 	Warnings   []string        `json:"warnings"`        // less than twice of what is needed is left
 	Refused    []string        `json:"refused"`         // less than what is needed
 }
@@ -69,6 +70,12 @@ func MakePlan(ctx context.Context, o Options) (*Plan, error) {
 		return nil, err
 	}
 	if err := n.planWork(ctx, p); err != nil {
+		return nil, err
+	}
+	if err := n.previous(ctx, n.Now().UTC()); err != nil {
+		return nil, err
+	}
+	if p.Retention, err = PlanRetention(ctx, n); err != nil {
 		return nil, err
 	}
 	p.judge(left)
@@ -230,6 +237,12 @@ func (p *Plan) WriteText(w io.Writer) error {
 	}
 	if p.DiskFree != nil {
 		fmt.Fprintf(w, "disk free: %s\n", sizeText(*p.DiskFree))
+	}
+	for _, what := range p.Retention.Removed {
+		fmt.Fprintf(w, "will be removed: %s\n", what)
+	}
+	for _, epoch := range p.Retention.DestroyedKeys {
+		fmt.Fprintf(w, "key to be destroyed: %s\n", epoch)
 	}
 	for _, text := range p.Warnings {
 		fmt.Fprintf(w, "warning: %s\n", text)

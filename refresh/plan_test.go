@@ -50,6 +50,19 @@ func TestPlan(t *testing.T) {
 			t.Errorf("%v\n%s", err, text.String())
 		}
 	}
+	o := p.options(1)
+	o.Config.Retention.BlockKeys = time.Minute
+	plan, err := refresh.MakePlan(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	if err := plan.WriteText(&text); err != nil || len(plan.Retention.DestroyedKeys) == 0 || !strings.Contains(text.String(), "key to be destroyed: "+plan.Retention.DestroyedKeys[0]) {
+		t.Errorf("%v\n%s", err, text.String())
+	}
+	if _, err := o.Keys.Load(t.Context(), plan.Retention.DestroyedKeys[0]); err != nil {
+		t.Errorf("the plan has destroyed a key: %v", err)
+	}
 	after := p.tables()
 	if len(after) != len(before) {
 		t.Error("the plan has changed something")
