@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"net/http"
@@ -19,6 +20,7 @@ import (
 	"github.com/johannesboyne/gofakes3"
 	"github.com/johannesboyne/gofakes3/backend/s3mem"
 
+	"tailgate/internal/fault"
 	"tailgate/internal/objstore"
 )
 
@@ -200,5 +202,36 @@ func TestS3FaultsAreOneLine(t *testing.T) {
 	_, err = s.List(t.Context(), "")
 	if err == nil || errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "NoSuchBucket") || strings.Contains(err.Error(), "\n") {
 		t.Errorf("%v", err)
+	}
+}
+
+// A store that lets nobody in says so in one line, with what to do.
+func TestCredentialsThatHaveExpired(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/xml")
+		w.WriteHeader(http.StatusForbidden)
+		if r.Method != http.MethodHead {
+			fmt.Fprint(w, "<Error><Code>ExpiredToken</Code><Message>The provided token\nhas expired.</Message></Error>")
+		}
+	}))
+	t.Cleanup(server.Close)
+	t.Setenv("AWS_ACCESS_KEY_ID", "k")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "s")
+	t.Setenv("AWS_CONFIG_FILE", os.DevNull)
+	s, err := objstore.OpenS3(t.Context(), "s3://harbour/x", objstore.S3Options{Endpoint: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, do := range map[string]func() error{
+		"list":   func() error { _, err := s.List(t.Context(), "a"); return err },
+		"read":   func() error { _, err := s.Stream(t.Context(), "a"); return err },
+		"write":  func() error { return s.Replace(t.Context(), "a", []byte("b")) },
+		"tag":    func() error { _, err := s.Tag(t.Context(), "a"); return err },
+		"remove": func() error { return s.Remove(t.Context(), "a") },
+	} {
+		err := do()
+		if err == nil || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), "s3://harbour/x") || !strings.Contains(fault.Hint(err), "expired") || errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: %v, hint %q", name, err, fault.Hint(err))
+		}
 	}
 }

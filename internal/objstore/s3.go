@@ -21,6 +21,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"tailgate/internal/atomicfile"
+	"tailgate/internal/fault"
 )
 
 // S3Options of [OpenS3]. Credentials and region come from the standard AWS environment and files.
@@ -211,9 +212,19 @@ func (s *S3) wrap(doing, key string, err error) error {
 	case status(err) == http.StatusNotFound && !isNoBucket(err):
 		return fmt.Errorf("%s %s: %w", doing, at, fs.ErrNotExist)
 	case errors.As(err, &api):
-		return fmt.Errorf("%s %s: %s: %s", doing, at, api.ErrorCode(), strings.ReplaceAll(api.ErrorMessage(), "\n", " "))
+		err = fmt.Errorf("%s %s: %s: %s", doing, at, api.ErrorCode(), strings.ReplaceAll(api.ErrorMessage(), "\n", " "))
+		return fault.Mark(err, fault.Failure, credentialHints[api.ErrorCode()])
 	}
 	return fmt.Errorf("%s %s: %w", doing, at, err)
+}
+
+// credentialHints are next steps by the code of a store that lets nobody in.
+var credentialHints = map[string]string{
+	"ExpiredToken":          "the credentials have expired: renew them and run the same command again",
+	"InvalidAccessKeyId":    "see AWS_ACCESS_KEY_ID, or AWS_PROFILE",
+	"SignatureDoesNotMatch": "see AWS_SECRET_ACCESS_KEY",
+	"AccessDenied":          "these credentials may not do that there: see the bucket's policy",
+	"Forbidden":             "the credentials have expired, or may not do that there",
 }
 
 func isNoBucket(err error) bool {
