@@ -155,7 +155,7 @@ func checkUnion(t *testing.T, file, out string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if report.Scheduled != len(want.Rows) || int(report.OK) != len(want.Rows) {
+	if report.Scheduled != len(want.Rows) || report.OK != len(want.Rows) {
 		t.Errorf("%d scheduled, %d ok", report.Scheduled, report.OK)
 	}
 	for _, reason := range report.Invalid { // what a busy machine may bring about is none of the shards' faults
