@@ -1,11 +1,13 @@
 # Everything here needs only Go. `make demo` and `make test` are the two commands to start with.
 GO ?= go
+# One way to build for all commands, so that what one has compiled serves the others.
 export CGO_ENABLED ?= 0
+export GOFLAGS ?= -trimpath
 
 .PHONY: build demo test race lint bench peers lanes yardstick prove interop docs picture release clean
 build:
 	@mkdir -p bin
-	$(GO) build -trimpath -o bin/ ./cmd/...
+	$(GO) build -o bin/ ./cmd/...
 
 demo: build
 	./bin/tailgate demo --out demo-out
