@@ -149,6 +149,9 @@ type turns struct {
 }
 
 func (s *turns) Fetch(ctx context.Context, p ingest.Partition, from int64) (ingest.Batch, error) {
+	if ctx.Err() != nil { // the run is over: nobody waits for a turn any more, and nothing is fetched
+		return s.growing.Fetch(ctx, p, from)
+	}
 	n := s.held.Add(1)
 	defer s.held.Add(-1)
 	for old := s.most.Load(); n > old && !s.most.CompareAndSwap(old, n); old = s.most.Load() {
