@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"tailgate/internal/testshared"
 	"tailgate/replay"
 	"tailgate/replay/openai"
 	"tailgate/schemas"
@@ -276,6 +277,9 @@ func TestFaultsAreTheSameOverEveryTransport(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
+			if c.name == "an answer before the request is read" {
+				testshared.NotUnderRace(t, "net/http so slowed down may still be writing the second request when its answer has come, and calls it a reset")
+			}
 			t.Parallel()
 			type all struct {
 				Seen     []seen
