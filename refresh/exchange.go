@@ -10,6 +10,20 @@ import (
 	"tailgate/internal/atomicfile"
 )
 
+// exchange puts folder from in the place of folder to, in one step where the system can; from is then the earlier one, or gone.
+func exchange(from, to string) error {
+	if err := settle(from); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+		return fmt.Errorf("making %s: %w", filepath.Dir(to), err)
+	}
+	if err := swapFolders(from, to); err != nil {
+		return fmt.Errorf("replacing %s: %w", to, err)
+	}
+	return atomicfile.SyncDir(filepath.Dir(to))
+}
+
 // renameOver replaces a folder by two renames: between them there is none. The earlier one ends up in from.
 func renameOver(from, to string) error {
 	old := from + ".old"
