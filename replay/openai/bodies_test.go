@@ -18,12 +18,21 @@ import (
 	"tailgate/schemas"
 )
 
-// posted sends one call over a client and returns what the target got.
+// posted sends one call over a client and returns what the target got. It comes over a channel, since the detector of races
+// sees no order in what goes over the sockets of a transport of our own.
 func posted(t *testing.T, o openai.Options, call *replay.Call) (path, body string, header http.Header) {
 	t.Helper()
+	type request struct {
+		path, body string
+		header     http.Header
+	}
+	got := make(chan request, 1)
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		b, _ := io.ReadAll(r.Body)
-		path, body, header = r.URL.Path, string(b), r.Header
+		if r.ContentLength != int64(len(b)) {
+			t.Errorf("content length %d of %d", r.ContentLength, len(b))
+		}
+		got <- request{r.URL.Path, string(b), r.Header}
 		transporttest.Events(w, 1, time.Microsecond)
 	}))
 	defer srv.Close()
@@ -37,10 +46,11 @@ func posted(t *testing.T, o openai.Options, call *replay.Call) (path, body strin
 	done := make(chan struct{})
 	cl.Send(t.Context(), call, func(*replay.Call) { close(done) })
 	<-done
-	if !json.Valid([]byte(body)) {
-		t.Errorf("not JSON: %s", body)
+	r := <-got
+	if !json.Valid([]byte(r.body)) {
+		t.Errorf("not JSON: %s", r.body)
 	}
-	return path, body, header
+	return r.path, r.body, r.header
 }
 
 func text(s string) *string { return &s }
