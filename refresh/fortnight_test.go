@@ -33,12 +33,12 @@ func proofSize() (days, perDay int) {
 	return 3, 600
 }
 
-// simulated is the traffic of the proof: an empty day in the second half, another gateway version from noon of the
+// simulated is the traffic of the proof, in the first format: an empty day in the second half, another gateway version from noon of the
 // second day on, and late records of the first.
 func simulated() gateway {
 	days, perDay := proofSize()
 	first := time.Date(2026, 11, 9, 0, 0, 0, 0, time.UTC) // a Monday
-	g := gateway{first: first, days: days + 1, perDay: perDay, empty: map[int]bool{days - 1: true}, change: 1, late: map[int]bool{0: true}, veryLate: true}
+	g := gateway{format: gatewayFormats[0], first: first, days: days + 1, perDay: perDay, empty: map[int]bool{days - 1: true}, change: 1, late: map[int]bool{0: true}, veryLate: true}
 	if days > 7 {
 		g.late[4], g.late[7] = true, true
 	}
@@ -86,14 +86,34 @@ func figuresOfNights(t *testing.T, log *gatewayLog, claim, format string, args .
 // A night that dies at each border of two steps and before and after each rename, one place after the other, ends with
 // the tables of one that nothing happened to; between the deaths the other days stay readable.
 func TestNightsThatDieAtEachPlace(t *testing.T) {
-	log := newGatewayLog(t, simulated())
-	want, places := quiet(t, log)
-	s := newSite(t, log)
-	died, deaths := map[string]bool{}, 0 // kinds of places
+	for i, format := range gatewayFormats {
+		t.Run(format.name, func(t *testing.T) {
+			g := simulated()
+			g.format = format
+			everywhere := func(day int) bool { // the night with a rebuild has all places, the others new kinds
+				return os.Getenv("TAILGATE_PROVE") == "full" || day == 1
+			}
+			if i > 0 && os.Getenv("TAILGATE_PROVE") != "full" { // what dies is the same: one place of each kind
+				g.perDay, everywhere = min(g.perDay, 5000), func(int) bool { return false }
+			}
+			log := newGatewayLog(t, g)
+			want, places := quiet(t, log)
+			deaths, kinds := dying(t, log, newSite(t, log), want, places, everywhere)
+			figuresOfNights(t, log, "F1", "%d deaths at %d kinds of places in %d nights, %s: every table, profile and trace equal to the undisturbed run's",
+				deaths, kinds, log.days, format.name)
+		})
+	}
+}
+
+// dying does the nights at a site, where each run dies at a place where none died before it in this night; in nights that
+// are not to be killed everywhere, only at a place of a new kind.
+func dying(t *testing.T, log *gatewayLog, s *site, want []map[string]string, places [][]string, everywhere func(day int) bool) (deaths, kinds int) {
+	t.Helper()
+	died := map[string]bool{} // kinds of places
 	for day := range log.days {
-		seen := map[string]bool{} // each run dies at the first place of the night where none died before it
+		seen := map[string]bool{}
 		at := func(place string) bool {
-			if os.Getenv("TAILGATE_PROVE") != "full" && day != 1 { // the night with a rebuild has all places, the others new kinds
+			if !everywhere(day) {
 				return !died[kindOf(place)]
 			}
 			return !seen[place]
@@ -111,17 +131,14 @@ func TestNightsThatDieAtEachPlace(t *testing.T) {
 		}
 		sameTables(t, log.date(day), want[day], s.tables(t))
 	}
-	kinds := map[string]bool{}
 	for _, place := range slices.Concat(places...) {
-		kinds[kindOf(place)] = true
-	}
-	for kind := range kinds {
-		if !died[kind] && !strings.Contains(kind, "rates.json") { // only a run that did all of a night notes its rates
+		if kind := kindOf(place); !died[kind] && !strings.Contains(kind, "rates.json") { // only a run that did all of a night notes its rates
 			t.Errorf("no run has died at %s", kind)
+			died[kind] = true // told once
 		}
 	}
 	t.Logf("digests after the last night:\n%s", digests(s.tables(t)))
-	figuresOfNights(t, log, "F1", "%d deaths at %d kinds of places in %d nights: every table, profile and trace equal to the undisturbed run's", deaths, len(died), log.days)
+	return deaths, len(died)
 }
 
 // numbers are what tells places of one kind apart: days, times and counts.
