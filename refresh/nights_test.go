@@ -1,6 +1,7 @@
 package refresh_test
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -29,7 +30,7 @@ type site struct {
 	Dir     string
 	Bucket  string // URL of a root in a bucket; "" = a folder below Dir
 	Server  string // URL of the bucket's server
-	Retain  string // of the refresh file
+	More    string // settings of the refresh file
 	Late    string // of the refresh file; "" = rebuild
 	Rows    int64  // of a segment
 	MinRows int    // requests of a label that keeps its name
@@ -99,9 +100,8 @@ keys: %s
 late: %s
 lease: 8s
 ingest: {format: %s}
-traces: {classes: [all, interactive], scales: [1.5x]}
 %s
-`, s.root(), s.Log, s.keys(), late, s.Format, s.Retain), os.LookupEnv)
+`, s.root(), s.Log, s.keys(), late, s.Format, cmp.Or(s.More, "traces: {classes: [all, interactive], scales: [1.5x]}")), os.LookupEnv)
 	if err != nil {
 		return nil, err
 	}

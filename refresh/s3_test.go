@@ -70,8 +70,8 @@ func newS3Server(t *testing.T) *s3Server {
 	return s
 }
 
-// conditional holds If-Match also for removals and for the completion of an upload, as S3 does and the in-process server does
-// not.
+// conditional holds If-Match also for removals, for the completion of an upload and for the source of a copy, as S3 does and
+// the in-process server does not.
 func conditional(fake http.Handler) http.Handler {
 	var mu sync.Mutex
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -80,11 +80,14 @@ func conditional(fake http.Handler) http.Handler {
 			mu.Lock()
 			defer mu.Unlock()
 		}
-		match, none := r.Header.Get("If-Match"), r.Header.Get("If-None-Match")
-		if r.Method == http.MethodDelete && match != "" || r.Method == http.MethodPost && match+none != "" {
-			head := httptest.NewRequest(http.MethodHead, r.URL.Path, nil)
+		at, match, none := r.URL.Path, r.Header.Get("If-Match"), r.Header.Get("If-None-Match")
+		copied := r.Header.Get("X-Amz-Copy-Source")
+		if copied != "" {
+			at, match = "/"+strings.TrimPrefix(copied, "/"), r.Header.Get("X-Amz-Copy-Source-If-Match")
+		}
+		if (r.Method == http.MethodDelete || r.Method == http.MethodPost || copied != "") && match+none != "" {
 			seen := httptest.NewRecorder()
-			fake.ServeHTTP(seen, head)
+			fake.ServeHTTP(seen, httptest.NewRequest(http.MethodHead, at, nil))
 			there := seen.Code == http.StatusOK
 			if match != "" && (!there || seen.Header().Get("ETag") != match) || none != "" && there {
 				w.WriteHeader(http.StatusPreconditionFailed)
@@ -107,4 +110,12 @@ func (s *s3Server) door(t *testing.T, see func(w http.ResponseWriter, r *http.Re
 	server.Start()
 	t.Cleanup(server.Close)
 	return server.URL
+}
+
+// String says which server it is.
+func (s *s3Server) String() string {
+	if s.real {
+		return "real server"
+	}
+	return "in-process server"
 }
