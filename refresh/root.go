@@ -59,9 +59,9 @@ func OpenRoot(name string, bucket *objstore.S3) (*Root, error) {
 	return &Root{store: objstore.NewDir(name), name: name}, nil
 }
 
-// under is the root for the owner of a lease. In a bucket each write then is looked at the lease for, after the object's
-// tag was taken, and is sent under the condition that the object still has that tag: a write that comes when the lease is
-// lost changes nothing that the next owner has written. In a folder [lease.guard] is enough.
+// under is the root for the owner of a lease. In a bucket the lease is then looked at before each write, after the object's
+// tag was taken, and the write is sent under the condition that the object still has that tag: one that arrives when the
+// lease is lost changes nothing that the next owner has written. In a folder [lease.guard] is enough.
 func (r *Root) under(l *lease) *Root {
 	if r.bucket == nil {
 		return r
