@@ -1,6 +1,8 @@
 package refresh
 
 import (
+	"context"
+	"errors"
 	"io/fs"
 	"log/slog"
 	"net/http"
@@ -136,5 +138,55 @@ func TestForgetAndRetainInABucket(t *testing.T) {
 		if diff := cmp.Diff([]string{dayName(1)}, days); diff != "" {
 			t.Errorf("%s: %s", folder, diff)
 		}
+	}
+}
+
+// A folder of a bucket whose replacement was broken off is unfinished: by a mark, since a removal that comes late could make a
+// finished one so. The next replacement finishes it.
+func TestUnfinishedFolderInABucket(t *testing.T) {
+	s, _, _ := twoDays(t, 1, true)
+	bucket, _ := bucketOf(t, s)
+	folder := TraceFolder(dayName(0))
+	writes := 0
+	broken := errors.New("broken off")
+	root := &Root{name: "s3://harbour/root", bucket: bucket, store: bucket.Fenced(func(context.Context) error {
+		if writes++; writes > 1 {
+			return broken
+		}
+		return nil
+	})}
+	night := func(root *Root) *Night {
+		l, err := acquire(t.Context(), &Root{store: bucket, bucket: bucket, name: root.name}, time.Minute, time.Now, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { l.release(context.Background()) })
+		return &Night{Root: root, Status: &Status{}, Log: slog.New(slog.DiscardHandler), lease: l, crash: func(string) {}, o: &Options{}}
+	}
+	n := night(root)
+	again := func(dir string) error { return os.CopyFS(dir, os.DirFS(s.path(folder))) }
+	if err := n.Build(t.Context(), folder, again); !errors.Is(err, broken) {
+		t.Fatal(err)
+	}
+	if sum, err := n.folderDigest(t.Context(), folder); sum != "" || err != nil || len(n.Status.Notes) > 0 {
+		t.Errorf("the folder is whole: %q, %v, %q", sum, err, n.Status.Notes)
+	}
+	if m, err := root.manifest(t.Context(), folder); m != nil || err != nil {
+		t.Errorf("it has a manifest: %v, %v", m, err)
+	}
+	dir, drop, err := root.Local(t.Context(), folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer drop()
+	if _, err := os.Stat(filepath.Join(dir, schemas.ManifestName)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the mark is there as a manifest: %v", err)
+	}
+	n.Root = &Root{store: bucket, bucket: bucket, name: root.name}
+	if err := n.Build(t.Context(), folder, again); err != nil {
+		t.Fatal(err)
+	}
+	if sum, err := n.folderDigest(t.Context(), folder); sum == "" || err != nil {
+		t.Errorf("the folder is not whole: %v", err)
 	}
 }

@@ -126,10 +126,6 @@ func Forget(ctx context.Context, o ForgetOptions) (*ForgetResult, error) {
 	}
 	f := &forgetting{o: &o, result: &ForgetResult{DryRun: o.DryRun, Tombstones: []string{}, Epochs: []string{}, Days: []ForgottenDay{},
 		Folders: []ForgottenFolder{}, Again: []string{}, Unsearched: []UnsearchedDay{}, Left: []string{}, Notes: []string{}}}
-	f.lake = &Root{store: objstore.NewDir(o.Lake), name: o.Lake}
-	if o.Bucket != nil {
-		f.lake = &Root{store: o.Bucket, name: o.Lake, bucket: o.Bucket}
-	}
 	if o.Root != nil && !o.DryRun {
 		if o.Lease == 0 {
 			o.Lease = time.Minute
@@ -139,10 +135,18 @@ func Forget(ctx context.Context, o ForgetOptions) (*ForgetResult, error) {
 			return nil, err
 		}
 		defer lease.release(context.WithoutCancel(ctx))
+		o.Root = o.Root.under(lease)
+		if o.Bucket != nil {
+			o.Bucket = o.Bucket.Fenced(lease.check)
+		}
 		f.n = &Night{Root: o.Root, Keys: o.Keys, Tool: o.Tool, Now: time.Now, Log: o.Logger, lease: lease, crash: o.Crash}
 		if err := errors.Join(f.n.sweep(ctx), f.emptyTrash()); err != nil { // what a killed run left would be found at the end
 			return nil, err
 		}
+	}
+	f.lake = &Root{store: objstore.NewDir(o.Lake), name: o.Lake}
+	if o.Bucket != nil {
+		f.lake = &Root{store: o.Bucket, name: o.Lake, bucket: o.Bucket}
 	}
 	return f.result, f.run(ctx)
 }

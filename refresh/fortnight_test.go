@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -17,8 +16,10 @@ import (
 
 	"github.com/zeebo/xxh3"
 
+	"tailgate/internal/parquetio"
 	"tailgate/internal/rng"
 	"tailgate/refresh"
+	"tailgate/schemas"
 )
 
 // proofSize is how many days of how many requests are simulated: a fortnight of 200,000 with TAILGATE_PROVE=full, three
@@ -33,12 +34,12 @@ func proofSize() (days, perDay int) {
 	return 3, 600
 }
 
-// simulated is the traffic of the proof: an empty day in the second half, another gateway version from noon of the
+// simulated is the traffic of the proof, in the first format: an empty day in the second half, another gateway version from noon of the
 // second day on, and late records of the first.
 func simulated() gateway {
 	days, perDay := proofSize()
 	first := time.Date(2026, 11, 9, 0, 0, 0, 0, time.UTC) // a Monday
-	g := gateway{first: first, days: days + 1, perDay: perDay, empty: map[int]bool{days - 1: true}, change: 1, late: map[int]bool{0: true}, veryLate: true}
+	g := gateway{format: gatewayFormats[0], first: first, days: days + 1, perDay: perDay, empty: map[int]bool{days - 1: true}, change: 1, late: map[int]bool{0: true}, veryLate: true}
 	if days > 7 {
 		g.late[4], g.late[7] = true, true
 	}
@@ -70,7 +71,39 @@ func quiet(t *testing.T, log *gatewayLog) (after []map[string]string, places [][
 		}
 		after, places = append(after, s.tables(t)), append(places, list)
 	}
+	for day := range log.days {
+		wholeRows(t, s, log, day)
+	}
 	return after, places
+}
+
+// wholeRows holds a day of the lake against what the gateway logged: each call with its prompt and its tokens, whatever
+// the version.
+func wholeRows(t *testing.T, s *site, log *gatewayLog, day int) {
+	t.Helper()
+	if log.empty[day] {
+		return
+	}
+	rows, _, err := parquetio.ReadFile[schemas.Request](filepath.Join(s.root(), "lake", "day="+log.date(day), "requests.parquet"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tokens := 0
+	for i := range rows {
+		r := &rows[i]
+		if r.PromptState != schemas.PromptFull || r.Session == nil || r.InputTokens == nil || len(r.HashIDs) == 0 && r.PrivateBlocks == 0 {
+			t.Fatalf("%s, arrived at %v: %+v", log.format.name, r.ArrivedAt, r)
+		}
+		if r.OutputTokens != nil {
+			tokens += int(*r.OutputTokens)
+		}
+	}
+	if refused := log.veryLate && day == 0; !refused && len(rows) != log.volume(day) {
+		t.Errorf("%s has %d rows of %d calls", log.date(day), len(rows), log.volume(day))
+	}
+	if tokens == 0 {
+		t.Errorf("%s has no output tokens", log.date(day))
+	}
 }
 
 // figuresOfNights prints a claim's figure, which tools/prove collects.
@@ -82,52 +115,6 @@ func figuresOfNights(t *testing.T, log *gatewayLog, claim, format string, args .
 	}
 	t.Logf("figures %s [%s]: %s", claim, broker, fmt.Sprintf(format, args...))
 }
-
-// A night that dies at each border of two steps and before and after each rename, one place after the other, ends with
-// the tables of one that nothing happened to; between the deaths the other days stay readable.
-func TestNightsThatDieAtEachPlace(t *testing.T) {
-	log := newGatewayLog(t, simulated())
-	want, places := quiet(t, log)
-	s := newSite(t, log)
-	died, deaths := map[string]bool{}, 0 // kinds of places
-	for day := range log.days {
-		seen := map[string]bool{} // each run dies at the first place of the night where none died before it
-		at := func(place string) bool {
-			if os.Getenv("TAILGATE_PROVE") != "full" && day != 1 { // the night with a rebuild has all places, the others new kinds
-				return !died[kindOf(place)]
-			}
-			return !seen[place]
-		}
-		for last := "first"; last != ""; {
-			var err error
-			_, last, err = s.crashAt(t.Context(), log.nightOf(day), at)
-			if err != nil {
-				t.Fatalf("%s, after %d deaths: %v", log.date(day), len(seen), err)
-			}
-			if last != "" {
-				seen[last], died[kindOf(last)] = true, true
-				deaths++
-			}
-		}
-		sameTables(t, log.date(day), want[day], s.tables(t))
-	}
-	kinds := map[string]bool{}
-	for _, place := range slices.Concat(places...) {
-		kinds[kindOf(place)] = true
-	}
-	for kind := range kinds {
-		if !died[kind] && !strings.Contains(kind, "rates.json") { // only a run that did all of a night notes its rates
-			t.Errorf("no run has died at %s", kind)
-		}
-	}
-	t.Logf("digests after the last night:\n%s", digests(s.tables(t)))
-	figuresOfNights(t, log, "F1", "%d deaths at %d kinds of places in %d nights: every table, profile and trace equal to the undisturbed run's", deaths, len(died), log.days)
-}
-
-// numbers are what tells places of one kind apart: days, times and counts.
-var numbers = regexp.MustCompile(`[0-9][-0-9T.]*Z?`)
-
-func kindOf(place string) string { return numbers.ReplaceAllString(place, "N") }
 
 // envNight is a night of a child process, as JSON.
 const envNight = "TAILGATE_TEST_NIGHT"

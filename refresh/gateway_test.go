@@ -9,7 +9,6 @@ import (
 	"math"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -25,9 +24,10 @@ import (
 // envBroker names a real broker (host:port) that takes the place of the in-process one.
 const envBroker = "TAILGATE_KAFKA"
 
-// gateway simulates days of traffic through a LiteLLM gateway: tenants with system prompts of their own, sessions whose
+// gateway simulates days of traffic through a gateway: tenants with system prompts of their own, sessions whose
 // prompts grow, more by day than by night and less at weekends.
 type gateway struct {
+	format gatewayFormat
 	first  time.Time // midnight of the first day
 	days   int
 	perDay int          // requests of a working day
@@ -47,6 +47,19 @@ type logRecord struct {
 }
 
 const gatewayPartitions = 3
+
+// gatewayFormat is how a gateway logs calls.
+type gatewayFormat struct {
+	name   string               // as tailgate ingest knows it
+	batch  int                  // calls of a session in one record, at most
+	record func([]*call) []byte // in the layout of the version of the first
+}
+
+// gatewayFormats are those of the proof.
+var gatewayFormats = []gatewayFormat{
+	{name: "litellm", batch: 1, record: litellmRecord},
+	{name: "otlp-json", batch: 2, record: otlpRecord},
+}
 
 func (g *gateway) day(i int) time.Time { return g.first.AddDate(0, 0, i) }
 
@@ -71,28 +84,40 @@ func (g *gateway) records() []logRecord {
 		for n, session := 0, 0; n < g.volume(day); session++ {
 			turns := 1 + r.IntN(6)
 			at := g.day(day).Add(g.hour(r.Float64) + time.Duration(r.Int64N(1e9)))
+			var calls []*call // of the next record
+			var rec logRecord
 			for turn := range min(turns, g.volume(day)-n) {
 				q := &call{session: fmt.Sprintf("%s-%d", g.date(day), session), turn: turn, at: at, tenant: session % 40 * (session % 7) % 23,
 					duration: time.Duration(200+r.IntN(8000)) * time.Millisecond}
 				q.version = g.versionAt(at)
-				rec := logRecord{at: at.Add(q.duration + time.Duration(r.IntN(3000))*time.Millisecond), partition: int32(session % gatewayPartitions), value: q.record()}
+				rec.at = latest(rec.at, at.Add(q.duration+time.Duration(r.IntN(3000))*time.Millisecond))
 				switch k := n % 500; {
 				case k == 17 && g.late[day]:
-					rec.at = g.nextDay(day).Add(10*time.Hour + time.Duration(n)*time.Millisecond)
+					rec.at = latest(rec.at, g.nextDay(day).Add(10*time.Hour+time.Duration(n)*time.Millisecond))
 				case k == 33 && g.veryLate && day == 0:
-					rec.at = g.day(g.days - 1).Add(11*time.Hour + time.Duration(n)*time.Millisecond)
+					rec.at = latest(rec.at, g.day(g.days-1).Add(11*time.Hour+time.Duration(n)*time.Millisecond))
 				}
-				out = append(out, rec)
+				n++
+				if calls = append(calls, q); len(calls) == g.format.batch || turn == turns-1 || n == g.volume(day) {
+					rec.partition, rec.value = int32(session%gatewayPartitions), g.format.record(calls)
+					out, calls, rec = append(out, rec), nil, logRecord{}
+				}
 				at = at.Add(q.duration + time.Duration(2000+r.IntN(60_000))*time.Millisecond)
 				if at.After(g.day(day + 1).Add(-time.Minute)) {
 					at = g.day(day + 1).Add(-time.Minute)
 				}
-				n++
 			}
 		}
 	}
 	slices.SortStableFunc(out, func(a, b logRecord) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.partition, b.partition)) })
 	return out
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // nextDay is the next day with traffic.
@@ -129,54 +154,6 @@ type call struct {
 	version  int
 }
 
-// record is the call as the gateway logs it: a StandardLoggingPayload. The second version has numbers as text, the
-// prompt as content parts, usage in another place, and fields that nobody knows yet.
-func (c *call) record() []byte {
-	var messages strings.Builder
-	say := func(role, text string) {
-		if messages.Len() > 0 {
-			messages.WriteByte(',')
-		}
-		content := strconv.Quote(text)
-		if c.version == 2 {
-			content = `[{"type":"text","text":` + content + `}]`
-		}
-		fmt.Fprintf(&messages, `{"role":%q,"content":%s}`, role, content)
-	}
-	tokens := 0
-	for _, m := range c.prompt() {
-		say(m[0], m[1])
-		tokens += len(m[1])/4 + 4
-	}
-	h := rng.Hash(uint64(c.at.UnixMicro()), uint64(c.turn))
-	out, stream := 1+int(h%400), h>>20%4 > 0
-	unix := func(t time.Time) string {
-		s := strconv.FormatFloat(float64(t.UnixMicro())/1e6, 'f', 6, 64)
-		if c.version == 2 {
-			return strconv.Quote(s)
-		}
-		return s
-	}
-	count := func(n int) string {
-		if c.version == 2 {
-			return strconv.Quote(strconv.Itoa(n))
-		}
-		return strconv.Itoa(n)
-	}
-	status, text := "success", ""
-	if h>>30%83 == 0 {
-		status, text = "failure", `"error_information":{"error_code":"503","error_class":"ServiceUnavailableError"},`
-	}
-	if c.version == 2 {
-		text += `"cost_breakdown":{"input":0.1},"schema_version":2,"guardrails":[{"name":"none"}],`
-	}
-	id := fmt.Sprintf("%s-%d", c.session, c.turn)
-	return fmt.Appendf(nil, `{"id":%q,"litellm_call_id":%q,"session_id":%q,"call_type":"acompletion","stream":%v,"status":%q,%s"startTime":%s,"endTime":%s,"completionStartTime":%s,`+
-		`"model":"hosted_vllm/pelican","model_group":"pelican","prompt_tokens":%s,"completion_tokens":%s,"total_tokens":%s,"metadata":{"user_api_key_team_id":"team-%d","user_api_key_hash":"k%d"},"messages":[%s]}`,
-		id, "call-"+id, c.session, stream, status, text, unix(c.at), unix(c.at.Add(c.duration)), unix(c.at.Add(c.duration/4)),
-		count(tokens), count(out), count(tokens+out), c.tenant, c.tenant, messages.String())
-}
-
 // prompt is role and text of each message: what the tenant's application always says, and what was said so far.
 func (c *call) prompt() [][2]string {
 	out := [][2]string{{"system", words(uint64(c.tenant), 40)}}
@@ -188,6 +165,15 @@ func (c *call) prompt() [][2]string {
 		out = append(out, [2]string{"user", words(seed+uint64(2*turn), 12)}, [2]string{"assistant", words(seed+uint64(2*turn+1), 20)})
 	}
 	return append(out, [2]string{"user", words(seed+uint64(2*c.turn), 12)})
+}
+
+// answer is what a call came to: tokens in and out, whether it was streamed, and whether it failed.
+func (c *call) answer() (in, out int, stream, failed bool) {
+	for _, m := range c.prompt() {
+		in += len(m[1])/4 + 4
+	}
+	h := rng.Hash(uint64(c.at.UnixMicro()), uint64(c.turn))
+	return in, 1 + int(h%400), h>>20%4 > 0, h>>30%83 == 0
 }
 
 // words is n made-up words.

@@ -95,7 +95,7 @@ func digestOf(values ...any) string {
 func (n *Night) folderDigest(ctx context.Context, folder string) (string, error) {
 	key := path.Join(folder, schemas.ManifestName)
 	data, err := n.Root.Read(ctx, key)
-	if err != nil || data == nil {
+	if err != nil || data == nil || isUnfinished(data) {
 		return "", err
 	}
 	m, err := schemas.ParseManifest(n.Root.Path(key), data)

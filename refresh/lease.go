@@ -37,7 +37,7 @@ var errLost = errors.New("another refresh has taken over")
 // In a folder two locks of the kernel stand beside the record: running.lock is held as long as the process lives, and
 // shows that an owner on this machine is dead; fence.lock is held while the record changes and while something is
 // renamed, so that no takeover comes between the look at the token and the rename. In a bucket the record is replaced
-// under a condition (If-Match), and so is every object.
+// under a condition (If-Match), and so is every object: see [Root.under].
 type lease struct {
 	root *Root
 	log  *slog.Logger
@@ -133,16 +133,23 @@ func (l *lease) look(ctx context.Context) (rec leaseRecord, tag string, err erro
 		if again != tag {
 			continue
 		}
-		rec = leaseRecord{}
-		if data == nil {
-			return rec, "", nil
-		}
-		if err := json.Unmarshal(data, &rec); err != nil {
-			return rec, "", fault.Mark(fmt.Errorf("reading %s: not a lease: %w", l.root.Path(leaseFile), err), fault.Data, "remove it when no refresh is running")
+		if rec, err = l.parse(data); err != nil || data == nil {
+			return rec, "", err
 		}
 		return rec, tag, nil
 	}
 	return rec, "", errors.New("looking at the lease: it changes all the time")
+}
+
+// parse reads the record; without one nobody has the lease.
+func (l *lease) parse(data []byte) (rec leaseRecord, err error) {
+	if data == nil {
+		return rec, nil
+	}
+	if err := json.Unmarshal(data, &rec); err != nil {
+		return rec, fault.Mark(fmt.Errorf("reading %s: not a lease: %w", l.root.Path(leaseFile), err), fault.Data, "remove it when no refresh is running")
+	}
+	return rec, nil
 }
 
 // write replaces the record, unless it is another one by now: fs.ErrExist.
@@ -192,7 +199,19 @@ func (l *lease) guard(ctx context.Context, do func() error) error {
 		return err
 	}
 	defer unlock()
-	rec, _, err := l.look(ctx)
+	if err := l.check(ctx); err != nil {
+		return err
+	}
+	return do()
+}
+
+// check is an error when the lease is another run's by now.
+func (l *lease) check(ctx context.Context) error {
+	data, err := l.root.Read(ctx, leaseFile)
+	if err != nil {
+		return err
+	}
+	rec, err := l.parse(data)
 	if err != nil {
 		return err
 	}
@@ -200,7 +219,7 @@ func (l *lease) guard(ctx context.Context, do func() error) error {
 		return fault.Mark(fmt.Errorf("writing under fencing token %d: %w (token %d, host %s)", l.mine.Token, errLost, rec.Token, rec.Host), fault.Failure,
 			"this run was silent for too long; the other one does the work")
 	}
-	return do()
+	return nil
 }
 
 // beat gives signs of life until the lease is given back or lost, and returns the record's last tag.

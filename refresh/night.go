@@ -92,10 +92,10 @@ func (n *Night) work() (dir string, drop func(), err error) {
 	return dir, func() { os.RemoveAll(dir) }, nil
 }
 
-// send replaces a folder of a bucket: without a manifest it is unfinished, so that goes first and comes last.
+// send replaces a folder of a bucket: a mark in the place of the manifest goes first, and the manifest comes last.
 func (n *Night) send(ctx context.Context, from, folder string) error {
 	manifest := folder + "/" + schemas.ManifestName
-	if err := n.Root.Remove(ctx, manifest); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := n.Root.Replace(ctx, manifest, unfinishedMark()); err != nil {
 		return err
 	}
 	old, err := n.Root.List(ctx, folder)

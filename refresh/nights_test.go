@@ -1,15 +1,15 @@
 package refresh_test
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,6 +18,7 @@ import (
 
 	"tailgate/anonymize"
 	"tailgate/ingest"
+	"tailgate/internal/objstore"
 	"tailgate/refresh"
 	"tailgate/schemas"
 )
@@ -25,7 +26,11 @@ import (
 // site is one installation of the nightly job: a root and its keys.
 type site struct {
 	Log     string // URL of the topic
+	Format  string // of its records
 	Dir     string
+	Bucket  string // URL of a root in a bucket; "" = a folder below Dir
+	Server  string // URL of the bucket's server
+	More    string // settings of the refresh file
 	Late    string // of the refresh file; "" = rebuild
 	Rows    int64  // of a segment
 	MinRows int    // requests of a label that keeps its name
@@ -34,7 +39,7 @@ type site struct {
 // newSite makes the keys of all days, the same for every site: the bytes of two installations can be compared.
 func newSite(t *testing.T, log *gatewayLog) *site {
 	t.Helper()
-	s := &site{Log: log.url, Dir: t.TempDir(), Rows: int64(max(log.perDay/6, 100)), MinRows: 5}
+	s := &site{Log: log.url, Format: log.format.name, Dir: t.TempDir(), Rows: int64(max(log.perDay/6, 100)), MinRows: 5}
 	if err := os.Mkdir(s.keys(), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +53,20 @@ func newSite(t *testing.T, log *gatewayLog) *site {
 
 func (s *site) keys() string { return filepath.Join(s.Dir, "keys") }
 
-func (s *site) root() string { return filepath.Join(s.Dir, "root") }
+func (s *site) root() string {
+	if s.Bucket != "" {
+		return s.Bucket
+	}
+	return filepath.Join(s.Dir, "root")
+}
+
+// open opens a bucket; nil where the root is a folder. The parts are small: what is larger is sent in more than one.
+func (s *site) open(ctx context.Context, folder string) (*objstore.S3, error) {
+	if s.Bucket == "" {
+		return nil, nil
+	}
+	return objstore.OpenS3(ctx, s.Bucket+folder, objstore.S3Options{Endpoint: s.Server, PartBytes: partBytes()})
+}
 
 // stamp is a time in the name of a key.
 func stamp(at time.Time) string { return at.UTC().Format("20060102T150405.000000Z") }
@@ -81,19 +99,26 @@ source: %s
 keys: %s
 late: %s
 lease: 8s
-ingest: {format: litellm}
-traces: {classes: [all, interactive], scales: [1.5x]}
-`, s.root(), s.Log, s.keys(), late), os.LookupEnv)
+ingest: {format: %s}
+%s
+`, s.root(), s.Log, s.keys(), late, s.Format, cmp.Or(s.More, "traces: {classes: [all, interactive], scales: [1.5x]}")), os.LookupEnv)
 	if err != nil {
 		return nil, err
 	}
 	o := refresh.Options{Config: c, Day: n.Day, To: n.To, Backfill: n.Backfill, Tool: "nights", Crash: crash, Now: func() time.Time { return n.Now },
 		Hash: anonymize.Options{Memo: -1}, Publish: ingest.PublishOptions{K: 2, MinRequests: s.MinRows},
-		Ingest: ingest.Options{Format: "litellm", MinFree: -1, RotateRows: s.Rows, RotateAge: 24 * time.Hour},
+		Ingest: ingest.Options{Format: s.Format, MinFree: -1, RotateRows: s.Rows, RotateAge: 24 * time.Hour},
 		Open: func(ctx context.Context) (ingest.Source, error) {
 			return ingest.OpenKafka(ctx, s.Log, ingest.KafkaOptions{MaxWait: 50 * time.Millisecond})
 		}}
-	if o.Root, err = refresh.OpenRoot(s.root(), nil); err != nil {
+	if o.Bucket, err = s.open(ctx, "/"+refresh.LakeFolder); err != nil {
+		return nil, err
+	}
+	bucket, err := s.open(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	if o.Root, err = refresh.OpenRoot(s.root(), bucket); err != nil {
 		return nil, err
 	}
 	if o.Keys, err = anonymize.OpenKeyDir(s.keys()); err != nil {
@@ -154,40 +179,57 @@ func (p *points) place(point string) string {
 func (s *site) tables(t *testing.T) map[string]string {
 	t.Helper()
 	out := map[string]string{}
-	for _, folder := range []string{"lake", "profiles", "traces"} {
-		err := filepath.WalkDir(filepath.Join(s.root(), folder), func(path string, d fs.DirEntry, err error) error {
-			if errors.Is(err, fs.ErrNotExist) {
-				return nil
-			}
+	for _, o := range s.objects(t, "lake", "profiles", "traces") {
+		data, name := o.data, path.Base(o.key)
+		if strings.Contains(o.key, "/_") || name == "lock" { // segments and builds
+			continue
+		}
+		if name == schemas.ManifestName {
+			m, err := schemas.ParseManifest(o.key, data)
 			if err != nil {
-				return err
+				t.Fatal(err)
 			}
-			rel, _ := filepath.Rel(s.root(), path)
-			switch {
-			case d.IsDir() && strings.HasPrefix(d.Name(), "_"): // segments and builds
-				return fs.SkipDir
-			case d.IsDir() || d.Name() == "lock":
-				return nil
+			if data, err = json.Marshal([]any{m.Files, m.Inputs, m.Notes, m.Epoch, m.Seed}); err != nil {
+				t.Fatal(err)
 			}
-			data, err := os.ReadFile(path)
-			if err != nil {
-				return err
-			}
-			if d.Name() == schemas.ManifestName {
-				m, err := schemas.ParseManifest(path, data)
-				if err != nil {
-					return err
-				}
-				if data, err = json.Marshal([]any{m.Files, m.Inputs, m.Notes, m.Epoch, m.Seed}); err != nil {
-					return err
-				}
-			}
-			sum := sha256.Sum256(data)
-			out[filepath.ToSlash(rel)] = hex.EncodeToString(sum[:])
-			return nil
-		})
+		}
+		sum := sha256.Sum256(data)
+		out[o.key] = hex.EncodeToString(sum[:])
+	}
+	return out
+}
+
+// stored is an object of a root.
+type stored struct {
+	key  string
+	data []byte
+}
+
+// objects reads what lies below some folders of the root.
+func (s *site) objects(t *testing.T, folders ...string) (out []stored) {
+	t.Helper()
+	var root interface {
+		objstore.Opener
+		List(ctx context.Context, folder string) ([]objstore.Object, error)
+	} = objstore.NewDir(s.root())
+	if s.Bucket != "" {
+		b, err := s.open(t.Context(), "")
 		if err != nil {
 			t.Fatal(err)
+		}
+		root = b
+	}
+	for _, folder := range folders {
+		list, err := root.List(t.Context(), folder)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range list {
+			data, err := objstore.ReadAll(t.Context(), root, o.Key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			out = append(out, stored{o.Key, data})
 		}
 	}
 	return out

@@ -312,11 +312,11 @@ func (r *retainer) named(ctx context.Context) error {
 	return nil
 }
 
-// manifest reads the manifest of a folder of the root; nil when there is none.
+// manifest reads the manifest of a folder of the root; nil when there is none, or a mark in its place.
 func (r *Root) manifest(ctx context.Context, folder string) (*schemas.Manifest, error) {
 	key := path.Join(folder, schemas.ManifestName)
 	data, err := r.Read(ctx, key)
-	if err != nil || data == nil {
+	if err != nil || data == nil || isUnfinished(data) {
 		return nil, err
 	}
 	return schemas.ParseManifest(r.Path(key), data)

@@ -169,11 +169,7 @@ func (r *retainer) record(ctx context.Context, d *anonymize.Destroyed) error {
 	if err != nil {
 		return fmt.Errorf("noting a destroyed key: %w", err)
 	}
-	old, err := r.n.Root.Read(ctx, destroyedFile)
-	if err != nil {
-		return err
-	}
-	return r.n.Root.Replace(ctx, destroyedFile, append(append(old, line...), '\n'))
+	return r.n.Root.amend(ctx, destroyedFile, func(old []byte) []byte { return append(append(old, line...), '\n') })
 }
 
 // bucketOfLake is the lake's store where the root is a bucket.

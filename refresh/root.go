@@ -1,7 +1,9 @@
 package refresh
 
 import (
+	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +14,7 @@ import (
 	"strings"
 
 	"tailgate/internal/objstore"
+	"tailgate/schemas"
 )
 
 // reading, writing and swapping are what a root does; a folder and a bucket have all of it.
@@ -54,6 +57,17 @@ func OpenRoot(name string, bucket *objstore.S3) (*Root, error) {
 		return nil, fmt.Errorf("making the root: %w", err)
 	}
 	return &Root{store: objstore.NewDir(name), name: name}, nil
+}
+
+// under is the root for the owner of a lease. In a bucket the lease is then looked at before each write, after the object's
+// tag was taken, and the write is sent under the condition that the object still has that tag: one that arrives when the
+// lease is lost changes nothing that the next owner has written. In a folder [lease.guard] is enough.
+func (r *Root) under(l *lease) *Root {
+	if r.bucket == nil {
+		return r
+	}
+	fenced := r.bucket.Fenced(l.check)
+	return &Root{store: fenced, name: r.name, bucket: fenced}
 }
 
 // String is the root as it stands in the file.
@@ -102,6 +116,11 @@ func (r *Root) localAs(ctx context.Context, folder, as string) (dir string, drop
 	}
 	drop = func() { os.RemoveAll(dir) }
 	for _, o := range list {
+		if path.Base(o.Key) == schemas.ManifestName {
+			if data, err := r.Read(ctx, o.Key); err == nil && isUnfinished(data) {
+				continue
+			}
+		}
 		if err := r.fetch(ctx, o.Key, filepath.Join(dir, as, filepath.FromSlash(strings.TrimPrefix(o.Key, folder+"/")))); err != nil {
 			drop()
 			return "", nil, err
@@ -145,6 +164,27 @@ func (r *Root) swap(ctx context.Context, key string, data []byte, tag string) (s
 	return r.Swap(ctx, d, key, tag)
 }
 
+// changeTries is how often a write is done again that found another object than before, of a run that has lost its lease.
+const changeTries = 10
+
+// amend makes the bytes of an object anew from those that it has (nil = it is not there), and loses none that come meanwhile.
+func (r *Root) amend(ctx context.Context, key string, change func(old []byte) []byte) error {
+	for try := 1; ; try++ {
+		tag, err := r.Tag(ctx, key)
+		if err != nil {
+			return err
+		}
+		old, err := r.Read(ctx, key)
+		if err != nil {
+			return err
+		}
+		_, err = r.swap(ctx, key, change(old), tag)
+		if !errors.Is(err, fs.ErrExist) || try == changeTries {
+			return err
+		}
+	}
+}
+
 // upload puts a file of this machine in the place of an object.
 func (r *Root) upload(ctx context.Context, from, key string) error {
 	f, err := os.Open(from)
@@ -160,12 +200,25 @@ func (r *Root) upload(ctx context.Context, from, key string) error {
 	if _, err := io.Copy(d, f); err != nil {
 		return fmt.Errorf("sending %s: %w", r.Path(key), err)
 	}
-	tag, err := r.Tag(ctx, key)
-	if err != nil {
-		return err
+	for try := 1; ; try++ {
+		tag, err := r.Tag(ctx, key)
+		if err != nil {
+			return err
+		}
+		if _, err = r.Swap(ctx, d, key, tag); err == nil {
+			return nil
+		}
+		if !errors.Is(err, fs.ErrExist) || try == changeTries {
+			return fmt.Errorf("sending %s: %w", r.Path(key), err)
+		}
 	}
-	if _, err := r.Swap(ctx, d, key, tag); err != nil {
-		return fmt.Errorf("sending %s: %w", r.Path(key), err)
-	}
-	return nil
 }
+
+// unfinished begins what stands in the place of the manifest while a folder of a bucket is replaced. It is removed by no
+// request: one that comes late would make a folder unfinished that another run has finished.
+const unfinished = "unfinished "
+
+// unfinishedMark is never the same twice, so that no tag is.
+func unfinishedMark() []byte { return []byte(unfinished + rand.Text() + "\n") }
+
+func isUnfinished(manifest []byte) bool { return bytes.HasPrefix(manifest, []byte(unfinished)) }

@@ -46,6 +46,10 @@ func Run(ctx context.Context, o Options) (*Status, error) {
 		return nil, err
 	}
 	defer n.lease.release(context.WithoutCancel(ctx))
+	n.Root = o.Root.under(n.lease)
+	if o.Bucket != nil {
+		o.Bucket = o.Bucket.Fenced(n.lease.check)
+	}
 	n.Status.Token = n.lease.mine.Token
 	n.Log = n.Log.With("token", n.Status.Token)
 	did, err := n.all(ctx)

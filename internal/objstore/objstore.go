@@ -85,7 +85,7 @@ type streamer interface {
 
 // readTries is how often an object is read again whose bytes did not come whole: the connection broke, or a server
 // that replaces bytes and checksum one after the other was just replacing it.
-const readTries = 4
+const readTries = 8
 
 // ReadAll reads a whole object; by one request where s can stream, since it may be replaced at any time.
 func ReadAll(ctx context.Context, s Opener, key string) ([]byte, error) {

@@ -45,7 +45,14 @@ func newS3(t *testing.T) (s *objstore.S3, part int) {
 	if endpoint == "" {
 		fake := gofakes3.New(s3mem.New()).Server()
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			r.Header.Del("X-Amz-Checksum-Crc32") // it would keep that of an earlier object for one that comes in parts
+			r.Header.Del("X-Amz-Checksum-Crc32")                                                 // it would keep that of an earlier object for one that comes in parts
+			if match := r.Header.Get("If-Match"); r.Method == http.MethodDelete && match != "" { // which it does not hold
+				seen := httptest.NewRecorder()
+				if fake.ServeHTTP(seen, httptest.NewRequest(http.MethodHead, r.URL.Path, nil)); seen.Header().Get("ETag") != match {
+					w.WriteHeader(http.StatusPreconditionFailed)
+					return
+				}
+			}
 			fake.ServeHTTP(w, r)
 		}))
 		t.Cleanup(server.Close)

@@ -35,6 +35,8 @@ type S3 struct {
 	client         *s3.Client
 	bucket, prefix string // prefix is "" or ends in /
 	part, copyMax  int64  // bytes of a part, and of what the server copies in one request
+
+	allow func(ctx context.Context) error // of a fenced store; nil = every write is allowed
 }
 
 // IsS3 tells whether name is a URL for [OpenS3].
@@ -141,6 +143,9 @@ const writerKey = "tailgate-write"
 func (s *S3) Publish(ctx context.Context, d *Draft, key string) error {
 	mark := rand.Text()
 	for wait := 100 * time.Millisecond; ; wait *= 2 {
+		if err := s.allowed(ctx); err != nil {
+			return err
+		}
 		_, err := s.client.PutObject(ctx, &s3.PutObjectInput{
 			Bucket: &s.bucket, Key: s.name(key), Body: io.NewSectionReader(d, 0, d.Size()), ContentLength: aws.Int64(d.Size()),
 			IfNoneMatch: aws.String("*"), Metadata: map[string]string{writerKey: mark},
@@ -173,12 +178,18 @@ func (s *S3) isOurs(ctx context.Context, key, mark string) bool {
 
 // Replace puts an object whole, over what was there.
 func (s *S3) Replace(ctx context.Context, key string, data []byte) error {
+	if s.allow != nil {
+		return s.replaceFenced(ctx, key, data)
+	}
 	_, err := s.client.PutObject(ctx, &s3.PutObjectInput{Bucket: &s.bucket, Key: s.name(key), Body: bytes.NewReader(data)})
 	return s.wrap("writing", key, err)
 }
 
 // Remove removes an object; one that is not there is no error.
 func (s *S3) Remove(ctx context.Context, key string) error {
+	if s.allow != nil {
+		return s.removeFenced(ctx, key)
+	}
 	_, err := s.client.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &s.bucket, Key: s.name(key)})
 	if status(err) == http.StatusNotFound {
 		return nil

@@ -56,6 +56,9 @@ func (s *S3) Swap(ctx context.Context, d *Draft, key, tag string) (string, error
 		put = s.putParts
 	}
 	for wait := 100 * time.Millisecond; ; wait *= 2 {
+		if err := s.allowed(ctx); err != nil {
+			return "", err
+		}
 		now, err := put(ctx, d, key, when(tag), mark)
 		if errors.Is(err, errChanged) {
 			return "", fmt.Errorf("replacing %s: it changed: %w", s.String()+key, fs.ErrExist)
@@ -162,6 +165,9 @@ func (s *S3) putParts(ctx context.Context, d *Draft, key string, c condition, ma
 	case now != aws.ToString(c.match): // "" = there must be none
 		return "", errChanged
 	}
+	if err := s.allowed(ctx); err != nil { // the parts took their time
+		return "", err
+	}
 	tag, err = s.complete(ctx, begun.Key, begun.UploadId, parts, c)
 	if now, ok := s.marked(ctx, key, mark); err == nil && ok {
 		return now, nil // as others see it: not every server answers with it
@@ -214,6 +220,9 @@ func (s *S3) abortUploads(ctx context.Context, key string) {
 
 // Copy gives an object's bytes a second name, unless its tag is another one by now. The server copies.
 func (s *S3) Copy(ctx context.Context, key, to, tag string) error {
+	if err := s.allowed(ctx); err != nil {
+		return err
+	}
 	h, err := s.client.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &s.bucket, Key: s.name(key)})
 	if err != nil {
 		return s.wrap("copying", key, err)
