@@ -112,6 +112,25 @@ func TestRanked(t *testing.T) {
 	}
 }
 
+// Each of the four figures can acquit alone; one that is unknown acquits too.
+func TestCausesAreNamedByAllFigures(t *testing.T) {
+	for name, c := range map[string]struct {
+		cause Cause
+		want  bool
+	}{
+		"just enough":                   {Cause{Share: .2, Lower: .1, Lift: 2, With: .5, Others: .25}, true},
+		"too small a share":             {Cause{Share: .19, Lower: .1, Lift: 2, With: .5, Others: .25}, false},
+		"a share that may be chance":    {Cause{Share: .2, Lower: .09, Lift: 2, With: .5, Others: .25}, false},
+		"hardly more often":             {Cause{Share: .2, Lower: .1, Lift: 1.9, With: .5, Others: .25}, false},
+		"what nearly all requests meet": {Cause{Share: .9, Lower: .8, Lift: 9, With: 1, Others: .85}, false},
+		"nothing beside it":             {Cause{Share: .9, Lower: .8, Lift: unknown, With: 1, Others: unknown}, false},
+	} {
+		if got := c.cause.convicts(); got != c.want {
+			t.Errorf("%s: named %v, want %v", name, got, c.want)
+		}
+	}
+}
+
 // Joined spans cover what the single ones cover, and overlaps are counted as second by second.
 func TestSpans(t *testing.T) {
 	for seed := range uint64(200) {

@@ -101,8 +101,13 @@ func (x *explainer) weigh(b *bucketActs, s *suspect, phases []string) (Cause, bo
 	if rest := all.without + all.others; rest > 0 {
 		out.Lift = Figure(all.with / (all.with + all.othersWith) / (all.without / rest))
 	}
-	out.Named = out.Share >= namedShare && out.Lower >= namedLower && out.Lift >= namedLift && out.With-out.Others >= namedExcess
+	out.Named = out.convicts()
 	return out, true
+}
+
+// convicts tells whether the figures are enough to name the cause. Where all requests violate there is nothing to compare with.
+func (c *Cause) convicts() bool {
+	return c.Share >= namedShare && c.Lower >= namedLower && c.Lift >= namedLift && c.With-c.Others >= namedExcess
 }
 
 // mostOf is the key with the most counts; of equals the first by name.

@@ -73,7 +73,7 @@ func TestFetchedAheadInVain(t *testing.T) {
 			lake := t.TempDir()
 			both(func(i int) { // each loses races against the other
 				o := options(lake)
-				o.RotateRows, o.MaxBad = int64(3+i), 1
+				o.RotateRows, o.MaxBad = int64(6+i), 1
 				if _, err := ingest.Run(t.Context(), src, o); err != nil {
 					t.Error(err)
 				}
@@ -108,11 +108,11 @@ func TestInterruptedWhileFetchingAhead(t *testing.T) {
 
 // However many partitions are followed, no more of their batches are in memory than there are processors.
 func TestFollowedPartitionsTakeTurns(t *testing.T) {
-	const partitions = 40
+	const partitions, each = 24, 4
 	parts := make([][]ingest.Record, partitions)
 	for p := range parts {
-		for i := range 6 {
-			parts[p] = append(parts[p], message(int64(i), litellm(6*p+i, nil)))
+		for i := range each {
+			parts[p] = append(parts[p], message(int64(i), litellm(each*p+i, nil)))
 		}
 	}
 	g := &growing{memory: newMemory(parts...)}
@@ -129,14 +129,14 @@ func TestFollowedPartitionsTakeTurns(t *testing.T) {
 		return nil
 	})
 	o.OnProgress = func(p ingest.Progress) {
-		if p.Records == 6*partitions {
+		if p.Records == each*partitions {
 			cancel()
 		}
 	}
 	if _, err := ingest.Run(ctx, src, o); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
-	checkComplete(t, segmentRows(t, o.Lake), 6*partitions)
+	checkComplete(t, segmentRows(t, o.Lake), each*partitions)
 	if n := most.Load(); n > int64(runtime.GOMAXPROCS(0)) || n == 0 {
 		t.Error(fmt.Sprint(n, " fetches at once"))
 	}
@@ -156,6 +156,7 @@ func (s *turns) Fetch(ctx context.Context, p ingest.Partition, from int64) (inge
 	defer s.held.Add(-1)
 	for old := s.most.Load(); n > old && !s.most.CompareAndSwap(old, n); old = s.most.Load() {
 	}
+	runtime.Gosched() // whoever may fetch too does so now
 	return s.growing.Fetch(ctx, p, from)
 }
 

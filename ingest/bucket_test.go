@@ -83,7 +83,7 @@ func TestBucketConnectionIsCut(t *testing.T) {
 // The segment log on an object store: crashes, two writers, answers that are lost, and a ledger.
 func TestLakeInABucket(t *testing.T) {
 	broker := newBroker(t, 3)
-	broker.produceRequests(600, 3)
+	broker.produceRequests(300, 3)
 	broker.produce(0, 0, []byte("nonsense"))
 	b := newBucket(t)
 	for _, point := range []string{"before-close", "before-link", "after-link", "after-commit"} {
@@ -102,7 +102,7 @@ func TestLakeInABucket(t *testing.T) {
 			}
 			ingest.SetHook(&o, nil)
 			run(t, broker.open(), o)
-			checkComplete(t, segmentRows(t, b.lake(point)), 600)
+			checkComplete(t, segmentRows(t, b.lake(point)), 300)
 			if dead, err := ingest.DeadLettersIn(t.Context(), o.Bucket); err != nil || len(dead) != 1 {
 				t.Errorf("%v, %v", dead, err)
 			}
@@ -130,7 +130,7 @@ func TestLakeInABucket(t *testing.T) {
 			})
 		}
 		all.Wait()
-		checkComplete(t, segmentRows(t, b.lake("race")), 600)
+		checkComplete(t, segmentRows(t, b.lake("race")), 300)
 		t.Logf("%d conflicts", conflicts.Load())
 	})
 }

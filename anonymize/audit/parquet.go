@@ -64,7 +64,7 @@ func (a *auditor) pages(ctx context.Context, r io.ReaderAt, meta *format.ColumnM
 	if d := meta.DictionaryPageOffset; d > 0 {
 		start = min(start, d)
 	}
-	in := bufio.NewReaderSize(contextReader{ctx, io.NewSectionReader(r, start, meta.TotalCompressedSize)}, chunkBytes)
+	in := bufio.NewReaderSize(contextReader{ctx, io.NewSectionReader(r, start, meta.TotalCompressedSize)}, int(min(chunkBytes, meta.TotalCompressedSize)))
 	codec := parquet.LookupCompressionCodec(meta.Codec)
 	protocol := thrift.CompactProtocol{}
 	decoder := thrift.NewDecoder(protocol.NewReader(in))

@@ -92,13 +92,39 @@ func TauOf(x []float64) float64 {
 	if variance == 0 {
 		return 1
 	}
+	var c [lagsAtOnce]float64
 	return geyer(len(x), func(k int) float64 {
-		c := 0.0
-		for i, v := range d[k:] {
-			c += v * d[i]
+		if k%lagsAtOnce == 0 {
+			c = products(d, k)
 		}
-		return c / variance
+		return c[k%lagsAtOnce] / variance
 	})
+}
+
+// lagsAtOnce is how many lags one pass takes: a sum waits for its last addition, several do not wait for each other.
+const lagsAtOnce = 4
+
+// products are the sums of d[i]·d[i+lag] for the lags from k on, each added up in the order of i.
+func products(d []float64, k int) (c [lagsAtOnce]float64) {
+	whole := max(0, len(d)-k-lagsAtOnce+1) // positions that all lags have
+	c0, c1, c2, c3 := 0.0, 0.0, 0.0, 0.0
+	if whole > 0 {
+		at, d0, d1, d2, d3 := d[:whole], d[k:], d[k+1:], d[k+2:], d[k+3:]
+		d0, d1, d2, d3 = d0[:len(at)], d1[:len(at)], d2[:len(at)], d3[:len(at)]
+		for i, v := range at {
+			c0 += d0[i] * v
+			c1 += d1[i] * v
+			c2 += d2[i] * v
+			c3 += d3[i] * v
+		}
+	}
+	c = [lagsAtOnce]float64{c0, c1, c2, c3}
+	for lag := range c {
+		for i := whole; i+k+lag < len(d); i++ {
+			c[lag] += d[i+k+lag] * d[i]
+		}
+	}
+	return c
 }
 
 // geyer sums the monotone positive sequence; rho is called once per lag, in ascending order.

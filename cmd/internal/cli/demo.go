@@ -39,7 +39,7 @@ Exit codes: 0 done, whatever the verdicts; 1, 2, 6 or 7 when a step failed so.`,
 		},
 	}
 	cmd.Flags().StringVar(&out, "out", "demo-out", "folder for everything; an earlier demo in it is replaced")
-	cmd.Flags().BoolVar(&short, "short", false, "20 minutes of logs and 5 s of HTTP, to see the steps quickly")
+	cmd.Flags().BoolVar(&short, "short", false, "10 minutes of logs and 5 s of HTTP, to see the steps quickly")
 	return cmd
 }
 
@@ -123,7 +123,7 @@ func (d *demo) fromLogsToLake() error {
 	broker := "kafka://" + cluster.ListenAddrs()[0]
 	lake, keys := d.path("lake"), d.path("keys")
 	if err := d.steps(
-		[]string{"sample", "--to", broker, "--duration", d.duration("2h", "20m"), "--rate", "1/s", "--start", demoDay + "T18:00:00Z"},
+		[]string{"sample", "--to", broker, "--duration", d.duration("2h", "10m"), "--rate", "1/s", "--start", demoDay + "T18:00:00Z"},
 	); err != nil {
 		return err
 	}
