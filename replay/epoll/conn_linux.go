@@ -136,7 +136,7 @@ func (n *conn) ready(events uint32) {
 		n.client.retry(x)
 		return
 	}
-	n.client.ending = append(n.client.ending, ending{x, err, at})
+	n.client.loop.ending = append(n.client.loop.ending, ending{x, err, at})
 }
 
 // release parts x and n; n is kept where it may carry another request. mu is held.
@@ -151,7 +151,7 @@ func (n *conn) release(x *exchange, err error) {
 func (n *conn) read(x *exchange) (over bool, at time.Time, err error) {
 	c := n.client
 	for range readsPerTurn {
-		got, at, err := c.in.receive(n.fd)
+		got, at, err := c.loop.in.receive(n.fd)
 		switch {
 		case errors.Is(err, unix.EAGAIN):
 			return false, at, nil
@@ -159,17 +159,17 @@ func (n *conn) read(x *exchange) (over bool, at time.Time, err error) {
 			return true, time.Now(), err
 		case got == 0:
 			n.hung = true
-			return true, time.Now(), n.in.EOF(c.heads)
+			return true, time.Now(), n.in.EOF(c.loop.heads)
 		}
 		if at.Before(x.last) {
 			at = x.last
 		}
 		x.last = at
-		if over, err = n.take(x, c.in.buf[:got], at); over || got < len(c.in.buf) && !n.hung {
+		if over, err = n.take(x, c.loop.in.buf[:got], at); over || got < len(c.loop.in.buf) && !n.hung {
 			return over, at, err
 		}
 	}
-	c.again = append(c.again, n)
+	c.loop.again = append(c.loop.again, n)
 	return false, at, nil
 }
 
@@ -177,7 +177,7 @@ func (n *conn) read(x *exchange) (over bool, at time.Time, err error) {
 func (n *conn) take(x *exchange, p []byte, at time.Time) (over bool, err error) {
 	next := More
 	if n.in.InHead() {
-		head, rest, err := n.in.TakeHead(n.client.heads, p) //nolint:bodyclose // a head is all that it is
+		head, rest, err := n.in.TakeHead(n.client.loop.heads, p) //nolint:bodyclose // a head is all that it is
 		if head == nil {
 			return err != nil, err
 		}

@@ -63,6 +63,7 @@ func (c *Client) putIdle(n *conn) bool {
 	}
 	n.idleAt = c.now()
 	h.idle = append(h.idle, n)
+	c.wakeAt(n.idleAt + c.opts.IdleTimeout)
 	return true
 }
 
@@ -209,7 +210,7 @@ func (c *Client) enroll(n *conn) error {
 	c.born++
 	n.number, c.conns[n.fd] = c.born, n
 	event := unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLOUT | unix.EPOLLRDHUP | unix.EPOLLET, Fd: int32(n.fd), Pad: n.number}
-	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(c.ep, unix.EPOLL_CTL_ADD, n.fd, &event))
+	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(c.loop.ep, unix.EPOLL_CTL_ADD, n.fd, &event))
 }
 
 // connAt is the connection of an event; nil = it was closed.
@@ -242,7 +243,5 @@ func (c *Client) shut() {
 			c.end(x, ErrClosed, time.Now())
 		}
 	}
-	c.alarm.Stop()
-	// No one uses them any more: who would ring looks whether the client is closed.
-	_, _ = c.file.Close(), unix.Close(c.bell)
+	c.loop.close()
 }

@@ -124,18 +124,23 @@ func (c *Client) linger(x *exchange, from time.Time) {
 	}
 }
 
-// wakeAt sets the alarm, unless it is set for an earlier instant; mu is held.
+// wakeAt makes sure that expire runs at the instant at; mu is held.
 func (c *Client) wakeAt(at time.Duration) {
-	if at < c.until && !c.closed {
-		c.until = at
-		c.alarm.Reset(at - c.now())
+	c.alarm = min(c.alarm, at)
+	if at < c.asleep {
+		c.loop.ring()
 	}
 }
 
-// expire works off the timers, closes connections that were idle for too long, and sets the alarm for what is left.
+// expire works off the timers and closes connections that were idle for too long, when it is time.
 func (c *Client) expire() {
 	now := c.now()
 	c.mu.Lock()
+	if now < c.alarm {
+		c.mu.Unlock()
+		return
+	}
+	c.alarm = never
 	var late []*exchange
 	for len(c.timers) > 0 && c.timers[0].due <= now {
 		late = append(late, heap.Pop(&c.timers).(*exchange))
