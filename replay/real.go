@@ -102,16 +102,13 @@ func (r *realRun) newWaiter() (waiter.Waiter, error) {
 	if r.opts.GoTimers {
 		return waiter.NewRuntime(), nil
 	}
-	if d, ok := r.tr.(driven); ok {
+	if d, ok := r.tr.(Driven); ok {
 		if w, err := d.Waiter(); w != nil || err != nil {
 			return w, err
 		}
 	}
 	return waiter.New()
 }
-
-// driven is a transport that reads answers in the waits of the dispatcher, so that one thread does both; null = it does not.
-type driven interface{ Waiter() (waiter.Waiter, error) }
 
 // start is the schedule's zero on the monotonic clock.
 func (r *realRun) start() time.Time {

@@ -9,6 +9,10 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"tailgate/internal/deadlines"
+	"tailgate/internal/http1"
+	"tailgate/internal/sockets"
 )
 
 // Supported tells whether New works on this system.
@@ -26,7 +30,7 @@ type Client struct {
 	conns    []*conn // by descriptor; nil = none
 	born     int32   // connections so far
 	watched  map[<-chan struct{}]*watch
-	timers   timers
+	timers   deadlines.Queue[*exchange]
 	alarm    time.Duration // the next instant at which expire has something to do, or an earlier one
 	asleep   time.Duration // the loop sleeps until then; 0 = it does not
 	driver   *Driver       // nil = the client's own goroutine runs the loop
@@ -52,9 +56,8 @@ type exchange struct {
 	watch *watch // guarded by the client's mu, as is the rest
 	place int    // in watch
 	limit time.Duration
-	timer int // place among timers; -1 = none
-	due   time.Duration
-	why   error // of the end at due; nil = the next address is tried
+	due   deadlines.Entry[*exchange]
+	why   error // of the end when it is due; nil = the next address is tried
 }
 
 // New starts a client and its loop. End it with Close.
@@ -62,14 +65,19 @@ func New(o Options) (*Client, error) {
 	if o.Resolve == nil || o.IdleTimeout <= 0 || o.Linger <= 0 || o.MaxIdlePerHost < 0 {
 		return nil, errors.New("epoll: Resolve, IdleTimeout and Linger are required, MaxIdlePerHost must be >= 0")
 	}
+	if o.Connected == nil {
+		o.Connected = func(string) {}
+	}
+	poller, err := sockets.OpenPoller()
+	if err != nil {
+		return nil, err
+	}
 	c := &Client{
 		opts: o, stopped: make(chan struct{}), epoch: time.Now(), alarm: never,
 		hosts: map[string]*host{}, watched: map[<-chan struct{}]*watch{},
 		building: sync.Pool{New: func() any { return new([]byte) }},
 	}
-	if err := c.loop.open(c); err != nil {
-		return nil, err
-	}
+	c.loop.client, c.loop.poller, c.loop.heads = c, poller, http1.NewHeads()
 	go c.run()
 	return c, nil
 }
@@ -79,7 +87,7 @@ func (c *Client) Close() error {
 	c.mu.Lock()
 	if !c.closed {
 		c.closed = true
-		c.loop.ring()
+		c.loop.poller.Ring()
 	}
 	c.mu.Unlock()
 	<-c.stopped
@@ -89,7 +97,8 @@ func (c *Client) Close() error {
 // Do starts an exchange and returns as soon as the socket has what it takes of the request, without waiting for
 // anybody. The handler may be called before Do returns.
 func (c *Client) Do(ctx context.Context, r Request) {
-	x := &exchange{Request: r, client: c, timer: -1}
+	x := &exchange{Request: r, client: c}
+	x.due.Owner = x
 	if r.Timeout > 0 {
 		x.limit = c.now() + r.Timeout
 	}

@@ -3,34 +3,26 @@
 package epoll
 
 import (
-	"errors"
-	"fmt"
 	"runtime"
 	"sync/atomic"
 	"time"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
 	"tailgate/internal/http1"
+	"tailgate/internal/sockets"
 )
 
 // loop is what reads. One goroutine at a time runs it: the client's own, or who waits in a Driver.
 type loop struct {
-	client *Client
-	ep     int // epoll descriptor of all connections and of the next two
-	bell   int // eventfd that wakes the loop
-	clock  int // timerfd for a driver's deadline: exact to the microsecond, which time-outs of threads are not
-	fds    [2]unix.PollFd
-
-	in      receiver
-	events  [128]unix.EpollEvent
-	came    int // of events
+	client  *Client
+	poller  *sockets.Poller
+	in      sockets.Receiver
 	heads   *http1.Heads
 	again   []*conn // had more to read than one turn takes
 	ending  []ending
-	woken   time.Duration // when events came last
-	often   bool          // they came soon after those before
+	woken   time.Duration // when something was read last
+	often   bool          // that was soon after the time before
 	yielded time.Duration
 }
 
@@ -49,53 +41,8 @@ const (
 	busy   = 2 * time.Millisecond
 )
 
-// What epoll calls the descriptors that are no connections.
-const (
-	ofBell  = -1
-	ofClock = -2
-)
-
 // yieldEvery is how often the loop lets the Go scheduler see that it is alive, which has it wait in peace in system calls.
 const yieldEvery = 5 * time.Millisecond
-
-func (l *loop) open(c *Client) (err error) {
-	l.client, l.heads, l.ep, l.bell, l.clock = c, http1.NewHeads(), -1, -1, -1
-	defer func() {
-		if err != nil {
-			l.close()
-		}
-	}()
-	if l.ep, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
-		return fmt.Errorf("making an epoll descriptor: %w", err)
-	}
-	if l.bell, err = unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC); err != nil {
-		return fmt.Errorf("making an event descriptor: %w", err)
-	}
-	if l.clock, err = unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC); err != nil {
-		return fmt.Errorf("making a timer descriptor: %w", err)
-	}
-	l.fds = [2]unix.PollFd{{Fd: int32(l.bell), Events: unix.POLLIN}, {Fd: int32(l.clock), Events: unix.POLLIN}}
-	for place, fd := range []int{l.bell, l.clock} {
-		if err = unix.EpollCtl(l.ep, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: ofBell - int32(place)}); err != nil {
-			return fmt.Errorf("watching a descriptor: %w", err)
-		}
-	}
-	return nil
-}
-
-func (l *loop) close() {
-	for _, fd := range []int{l.ep, l.bell, l.clock} {
-		if fd >= 0 {
-			_ = unix.Close(fd) // nothing is to be done about a failure
-		}
-	}
-}
-
-// ring wakes the loop.
-func (l *loop) ring() {
-	// EAGAIN means that it rings already.
-	_, _ = write(l.bell, []byte{1, 0, 0, 0, 0, 0, 0, 0})
-}
 
 // run is the client's own goroutine.
 func (c *Client) run() {
@@ -126,10 +73,10 @@ func (l *loop) step(deadline time.Duration) {
 		l.yielded = now
 	}
 	if rest := l.woken + gather - now; l.often && rest > 0 {
-		if now >= deadline {
-			return
+		if now < deadline {
+			l.poller.Rest(rest)
 		}
-		if !l.rest(rest) || c.now() >= deadline {
+		if c.now() >= deadline {
 			return
 		}
 	}
@@ -140,71 +87,36 @@ func (l *loop) step(deadline time.Duration) {
 	}
 	c.asleep = until
 	c.mu.Unlock()
-	l.poll(until)
+	events := l.poller.Wait(max(0, until-c.now()))
 	c.mu.Lock()
 	c.asleep = 0
 	c.mu.Unlock()
-	l.turn()
-}
-
-// rest lets data gather; false = the bell or the clock has ended it.
-func (l *loop) rest(d time.Duration) bool {
-	ts := unix.NsecToTimespec(int64(d))
-	n, _, errno := unix.Syscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&l.fds[0])), uintptr(len(l.fds)), uintptr(unsafe.Pointer(&ts)), 0, 0, 0)
-	if errno == 0 && n > 0 && l.fds[0].Revents != 0 {
-		return true
-	}
-	return errno != 0 || n == 0
-}
-
-// poll waits for events until the instant.
-func (l *loop) poll(until time.Duration) {
-	ms := -1
-	if until != never {
-		// A driver's deadline is the clock's business: this is for what is not urgent.
-		ms = int(max(0, (until-l.client.now()+time.Millisecond-1)/time.Millisecond))
-	}
-	n, _, errno := unix.Syscall6(unix.SYS_EPOLL_PWAIT, uintptr(l.ep), uintptr(unsafe.Pointer(&l.events[0])), uintptr(len(l.events)), uintptr(ms), 0, 0)
-	l.came = int(n)
-	if errno != 0 {
-		l.came = 0 // EINTR: nothing else can happen to a good descriptor
-	}
+	l.turn(events)
 }
 
 // turn works off the events of one wake-up.
-func (l *loop) turn() {
+func (l *loop) turn(events []sockets.Event) {
 	c := l.client
-	l.in.wake()
+	l.in.Wake()
 	again := l.again
 	l.again = nil
-	for _, x := range again {
-		x.ready(unix.EPOLLIN)
+	for _, n := range again {
+		n.ready(unix.EPOLLIN)
 	}
-	data := len(again) > 0
-	for i := range l.events[:l.came] {
-		e := &l.events[i]
-		switch e.Fd {
-		case ofBell:
-			var count [8]byte
-			_, _ = unix.Read(l.bell, count[:])
-		case ofClock: // who waits for it looks at the time
-		default:
-			data = true
-			if x := c.connAt(e); x != nil {
-				x.ready(e.Events)
-			}
+	for i := range events {
+		if n := c.connAt(&events[i]); n != nil {
+			n.ready(events[i].Events)
 		}
 	}
-	if data {
-		at := l.in.now.Sub(c.epoch)
-		l.often = at-l.woken < busy && !l.in.blind
+	if len(again)+len(events) > 0 {
+		at := l.in.Now.Sub(c.epoch)
+		l.often = at-l.woken < busy && !l.in.Blind
 		l.woken = at
 	}
-	for i := range l.ending {
-		e := &l.ending[i]
+	for _, e := range l.ending {
 		c.end(e.x, e.err, e.at)
-		*e = ending{}
 	}
+	clear(l.ending)
 	l.ending = l.ending[:0]
 	c.expire()
 }
@@ -217,19 +129,19 @@ type Driver struct {
 	woken       atomic.Bool
 }
 
-// ErrDriven is that a client has a driver already.
-var ErrDriven = errors.New("epoll: the client is driven by another")
-
 // Drive lets the caller run the loop, until he calls Close. The client must not be closed before.
 func (c *Client) Drive() (*Driver, error) {
 	d := &Driver{client: c, ready: make(chan struct{}), over: make(chan struct{})}
 	c.mu.Lock()
 	if c.driver != nil || c.closed {
-		c.mu.Unlock()
+		defer c.mu.Unlock()
+		if c.closed {
+			return nil, ErrClosed
+		}
 		return nil, ErrDriven
 	}
 	c.driver = d
-	c.loop.ring()
+	c.loop.poller.Ring()
 	c.mu.Unlock()
 	<-d.ready
 	return d, nil
@@ -238,12 +150,11 @@ func (c *Client) Drive() (*Driver, error) {
 // Wait reads answers until the deadline, the zero time meaning forever, or until it is woken.
 func (d *Driver) Wait(deadline time.Time) {
 	l, until := &d.client.loop, never
-	var at unix.ItimerSpec
+	left := time.Duration(0)
 	if !deadline.IsZero() {
-		until = deadline.Sub(d.client.epoch)
-		at.Value = unix.NsecToTimespec(max(1, time.Until(deadline).Nanoseconds()))
+		until, left = deadline.Sub(d.client.epoch), max(1, time.Until(deadline))
 	}
-	_ = unix.TimerfdSettime(l.clock, 0, &at, nil) // cannot fail: descriptor and time are good
+	l.poller.SetClock(left)
 	for !d.woken.Swap(false) {
 		l.step(until)
 		if d.client.now() >= until {
@@ -258,7 +169,7 @@ func (d *Driver) Wake() {
 	d.client.mu.Lock()
 	defer d.client.mu.Unlock()
 	if d.client.driver == d {
-		d.client.loop.ring()
+		d.client.loop.poller.Ring()
 	}
 }
 
@@ -267,6 +178,6 @@ func (d *Driver) Close() {
 	d.client.mu.Lock()
 	d.client.driver = nil
 	d.client.mu.Unlock()
-	_ = unix.TimerfdSettime(d.client.loop.clock, 0, &unix.ItimerSpec{}, nil)
+	d.client.loop.poller.SetClock(0)
 	close(d.over)
 }

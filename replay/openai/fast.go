@@ -51,7 +51,7 @@ func (c *Client) startFast() (*epoll.Client, error) {
 	return c.fast.client, c.fast.err
 }
 
-// Waiter lets a run's dispatcher read the answers while it waits; null = there is nothing to be read by epoll.
+// Waiter implements replay.Driven: null where no target goes by epoll.
 func (c *Client) Waiter() (waiter.Waiter, error) {
 	if !slices.ContainsFunc(c.targets, func(t *target) bool { return t.wire != nil }) {
 		return nil, nil
