@@ -37,7 +37,7 @@ func TestQueue(t *testing.T) {
 			}
 			slices.Sort(all)
 			if some != (len(all) > 0) || some && first != all[0] || ok != (some && first <= at) || ok && due[owner] != first {
-				t.Fatalf("next %v %v, by %v popped %v: %d due at %v, of %v", first, any, at, ok, owner, due[owner], all)
+				t.Fatalf("next %v %v, by %v popped %v: %d due at %v, of %v", first, some, at, ok, owner, due[owner], all)
 			}
 			if ok {
 				delete(due, owner)
