@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"tailgate/internal/waiter"
 	"tailgate/schemas"
 )
 
@@ -15,6 +16,13 @@ type Transport interface {
 	Send(ctx context.Context, call *Call, done func(*Call))
 	// Close releases idle connections. It is called when no call is in flight.
 	Close() error
+}
+
+// Driven is a Transport that can read answers while the dispatcher waits for the next send: one thread does both and wakes no
+// other.
+type Driven interface {
+	// Waiter is called on the dispatcher's goroutine. null = answers are read elsewhere, and the dispatcher waits as it likes.
+	Waiter() (waiter.Waiter, error)
 }
 
 // Engine answers the requests of a virtual run. It has no clock and no goroutine of its own.

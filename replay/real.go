@@ -102,6 +102,11 @@ func (r *realRun) newWaiter() (waiter.Waiter, error) {
 	if r.opts.GoTimers {
 		return waiter.NewRuntime(), nil
 	}
+	if d, ok := r.tr.(Driven); ok {
+		if w, err := d.Waiter(); w != nil || err != nil {
+			return w, err
+		}
+	}
 	return waiter.New()
 }
 

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"encoding/binary"
 	"errors"
 	"io"
 	"net"
@@ -9,6 +8,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"tailgate/internal/sockets"
 )
 
 // source reads a socket with recvmsg, which tells when the kernel received the segment (SO_TIMESTAMPNS, socket(7)).
@@ -24,7 +25,7 @@ type receipt struct {
 	n   int
 	at  int64
 	err error
-	oob [128]byte
+	oob [sockets.StampRoom]byte
 	f   func(fd uintptr) bool
 }
 
@@ -50,7 +51,7 @@ func enableStamps(sc syscall.Conn) error {
 		return err
 	}
 	var fault error
-	err = raw.Control(func(fd uintptr) { fault = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1) })
+	err = raw.Control(func(fd uintptr) { fault = sockets.EnableStamps(int(fd)) })
 	return errors.Join(err, fault)
 }
 
@@ -83,25 +84,7 @@ func (r *receipt) receive(fd uintptr) bool {
 		case errors.Is(r.err, unix.EAGAIN):
 			return false
 		}
-		r.at = kernelStamp(r.oob[:oobn])
+		r.at = sockets.Stamp(r.oob[:oobn])
 		return true
 	}
-}
-
-// kernelStamp finds the stamp among control messages; 0 = there is none.
-func kernelStamp(oob []byte) int64 {
-	list, err := unix.ParseSocketControlMessage(oob)
-	if err != nil {
-		return 0
-	}
-	for _, m := range list {
-		if m.Header.Level != unix.SOL_SOCKET || m.Header.Type != unix.SCM_TIMESTAMPNS {
-			continue
-		}
-		if len(m.Data) >= 16 {
-			return int64(binary.NativeEndian.Uint64(m.Data))*1e9 + int64(binary.NativeEndian.Uint64(m.Data[8:]))
-		}
-		return int64(int32(binary.NativeEndian.Uint32(m.Data)))*1e9 + int64(binary.NativeEndian.Uint32(m.Data[4:]))
-	}
-	return 0
 }

@@ -45,7 +45,13 @@ type Heads struct {
 	from bytes.Reader
 	end  error
 	buf  *bufio.Reader
+	// What was parsed last: within a second a server says the same to most requests.
+	last []byte
+	head *http.Response
 }
+
+// maxLast bounds the head that is kept.
+const maxLast = 4 << 10
 
 // ErrProtocol is in the chain of every error that says that a body is not framed as HTTP/1.1 has it, or that a head is too long.
 // Other faults of heads have net/http's errors.
@@ -76,19 +82,26 @@ func (h *Heads) Read(p []byte) (int, error) {
 
 // parse reads one head from p, behind which there is end, and tells how many bytes it took.
 func (h *Heads) parse(p []byte, end error) (head *http.Response, n int, err error) {
+	if h.head != nil && bytes.HasPrefix(p, h.last) {
+		return h.head, len(h.last), nil
+	}
 	h.from.Reset(p)
 	h.end = end
 	h.buf.Reset(h)
 	head, err = http.ReadResponse(h.buf, posted)
 	n = len(p) - h.from.Len() - h.buf.Buffered()
 	h.from.Reset(nil)
+	if err == nil && n <= maxLast {
+		h.last, h.head = append(h.last[:0], p[:n]...), head
+	}
 	return head, n, err
 }
 
 // retryHead is the size up to which a head is looked at again with each line that comes: net/http finds faults line by line.
 const retryHead = 64 << 10
 
-// TakeHead takes bytes until the head of the final answer is there: nil = not yet. rest is what is behind it.
+// TakeHead takes bytes until the head of the final answer is there: nil = not yet. rest is what is behind it. The head may be
+// that of another answer too, and must not be changed.
 func (r *Response) TakeHead(h *Heads, p []byte) (head *http.Response, rest []byte, err error) {
 	all := p
 	if len(r.line) > 0 {

@@ -22,9 +22,11 @@ type read struct {
 }
 
 // ours reads an answer that comes in pieces and then ends.
-func ours(pieces [][]byte) (out read) {
+func ours(pieces [][]byte) read { return after(NewHeads(), pieces) }
+
+// after reads it by a parser that has read others.
+func after(h *Heads, pieces [][]byte) (out read) {
 	var r Response
-	h := NewHeads()
 	var err error
 	take := func(p []byte) {
 		if r.state == inHead {
@@ -212,4 +214,42 @@ func TestEndlessHead(t *testing.T) {
 	if _, err := http.ReadResponse(bufio.NewReader(io.MultiReader(iotest.ErrReader(errMore))), posted); !errors.Is(err, errMore) {
 		t.Errorf("net/http hides what a reader says: %v", err)
 	}
+}
+
+func TestAHeadIsReadAsIfItWereTheFirst(t *testing.T) {
+	const small = 1 << 10
+	for first, a := range answers {
+		for second, b := range answers {
+			if len(a) > small || len(b) > small {
+				continue
+			}
+			h := NewHeads()
+			after(h, cut([]byte(a), len(a)))
+			for _, size := range []int{7, len(b)} {
+				want := ours(cut([]byte(b), size))
+				if got := after(h, cut([]byte(b), size)); got != want {
+					t.Errorf("%s after %s in pieces of %d: %+v, alone %+v", second, first, size, got, want)
+				}
+			}
+		}
+	}
+}
+
+func TestEqualHeadsAreParsedOnce(t *testing.T) {
+	const head = "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nDate: %d\r\n\r\nx"
+	h := NewHeads()
+	take := func(second int) *http.Response {
+		var r Response
+		head, rest, err := r.TakeHead(h, fmt.Appendf(nil, head, second))
+		if err != nil || string(rest) != "x" || head.Header.Get("Date") != fmt.Sprint(second) {
+			t.Fatalf("second %d: %v, rest %q, %v", second, head, rest, err)
+		}
+		return head
+	}
+	if take(1) != take(1) {
+		t.Error("an equal head was parsed again")
+	}
+	take(2)
+	take(21)
+	take(2)
 }

@@ -5,17 +5,14 @@ package epoll
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/netip"
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
-	"unsafe"
 
-	"golang.org/x/sys/unix"
-
+	"tailgate/internal/deadlines"
 	"tailgate/internal/http1"
+	"tailgate/internal/sockets"
 )
 
 // Supported tells whether New works on this system.
@@ -24,27 +21,19 @@ const Supported = true
 // Client exchanges requests and answers. Make it with New; it is safe for concurrent use.
 type Client struct {
 	opts    Options
-	ep      int      // epoll descriptor
-	file    *os.File // the same, for the runtime to wait on
-	bell    int      // eventfd that wakes the loop
-	alarm   *time.Timer
 	stopped chan struct{}
 	epoch   time.Time
-
-	in     receiver // of the loop, as are the next ones
-	events [512]unix.EpollEvent
-	came   int // of events
-	heads  *http1.Heads
-	again  []*conn // had more to read than one turn takes
-	ending []ending
+	loop    loop
 
 	mu       sync.Mutex // guards what follows; taken alone or inside a conn's
 	hosts    map[string]*host
 	conns    []*conn // by descriptor; nil = none
 	born     int32   // connections so far
 	watched  map[<-chan struct{}]*watch
-	timers   timers
-	until    time.Duration // the alarm is set for then
+	timers   deadlines.Queue[*exchange]
+	alarm    time.Duration // the next instant at which expire has something to do, or an earlier one
+	asleep   time.Duration // the loop sleeps until then; 0 = it does not
+	driver   *Driver       // nil = the client's own goroutine runs the loop
 	closed   bool
 	building sync.Pool // *[]byte
 }
@@ -67,16 +56,8 @@ type exchange struct {
 	watch *watch // guarded by the client's mu, as is the rest
 	place int    // in watch
 	limit time.Duration
-	timer int // place among timers; -1 = none
-	due   time.Duration
-	why   error // of the end at due; nil = the next address is tried
-}
-
-// ending is an exchange that the loop has found the end of.
-type ending struct {
-	x   *exchange
-	err error
-	at  time.Time
+	due   deadlines.Entry[*exchange]
+	why   error // of the end when it is due; nil = the next address is tried
 }
 
 // New starts a client and its loop. End it with Close.
@@ -84,28 +65,20 @@ func New(o Options) (*Client, error) {
 	if o.Resolve == nil || o.IdleTimeout <= 0 || o.Linger <= 0 || o.MaxIdlePerHost < 0 {
 		return nil, errors.New("epoll: Resolve, IdleTimeout and Linger are required, MaxIdlePerHost must be >= 0")
 	}
-	ep, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if o.Connected == nil {
+		o.Connected = func(string) {}
+	}
+	poller, err := sockets.OpenPoller()
 	if err != nil {
-		return nil, fmt.Errorf("making an epoll descriptor: %w", err)
-	}
-	bell, err := unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC)
-	if err == nil {
-		err = unix.EpollCtl(ep, unix.EPOLL_CTL_ADD, bell, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: -1})
-	}
-	if err == nil {
-		err = unix.SetNonblock(ep, true) // else the runtime would not wait on it
-	}
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("making an event descriptor: %w", err), unix.Close(ep))
+		return nil, err
 	}
 	c := &Client{
-		opts: o, ep: ep, bell: bell, stopped: make(chan struct{}), epoch: time.Now(), heads: http1.NewHeads(),
+		opts: o, stopped: make(chan struct{}), epoch: time.Now(), alarm: never,
 		hosts: map[string]*host{}, watched: map[<-chan struct{}]*watch{},
 		building: sync.Pool{New: func() any { return new([]byte) }},
-		file:     os.NewFile(uintptr(ep), "epoll"), until: never,
 	}
-	c.alarm = time.AfterFunc(never, c.wakeUp)
-	go c.loop()
+	c.loop.client, c.loop.poller, c.loop.heads = c, poller, http1.NewHeads()
+	go c.run()
 	return c, nil
 }
 
@@ -114,7 +87,7 @@ func (c *Client) Close() error {
 	c.mu.Lock()
 	if !c.closed {
 		c.closed = true
-		c.ring()
+		c.loop.poller.Ring()
 	}
 	c.mu.Unlock()
 	<-c.stopped
@@ -124,7 +97,8 @@ func (c *Client) Close() error {
 // Do starts an exchange and returns as soon as the socket has what it takes of the request, without waiting for
 // anybody. The handler may be called before Do returns.
 func (c *Client) Do(ctx context.Context, r Request) {
-	x := &exchange{Request: r, client: c, timer: -1}
+	x := &exchange{Request: r, client: c}
+	x.due.Owner = x
 	if r.Timeout > 0 {
 		x.limit = c.now() + r.Timeout
 	}
@@ -142,22 +116,6 @@ func (c *Client) now() time.Duration { return time.Since(c.epoch) }
 
 // never is later than anything.
 const never time.Duration = 1<<63 - 1
-
-// wakeUp is what the alarm does.
-func (c *Client) wakeUp() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.until = never
-	if !c.closed {
-		c.ring()
-	}
-}
-
-// ring wakes the loop.
-func (c *Client) ring() {
-	// EAGAIN means that it rings already.
-	_, _ = write(c.bell, []byte{1, 0, 0, 0, 0, 0, 0, 0})
-}
 
 // build writes the request to a buffer.
 func (x *exchange) build() {
@@ -218,83 +176,4 @@ func (c *Client) abort(x *exchange, why error) {
 		n.drop(x)
 	}
 	c.end(x, why, time.Now())
-}
-
-// loop reads. It is a goroutine that waits on the epoll descriptor by way of the runtime's own poller: on a thread of its own,
-// in epoll_wait, it would keep the runtime's monitor awake, every 20 µs, for two fifths of all processor time.
-func (c *Client) loop() {
-	defer close(c.stopped)
-	defer c.shut()
-	ready, err := c.file.SyscallConn()
-	if err != nil {
-		return // cannot be: the file is open
-	}
-	var rest pauser
-	for c.isOpen() {
-		if err := ready.Read(c.poll); err != nil {
-			return // as above
-		}
-		c.turn()
-		rest.pause(c.came, c.in.now, c.in.blind)
-	}
-}
-
-func (c *Client) isOpen() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return !c.closed
-}
-
-// poll takes the events that there are; false = none, and nothing else is to be done.
-func (c *Client) poll(fd uintptr) bool {
-	n, _, errno := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, fd, uintptr(unsafe.Pointer(&c.events[0])), uintptr(len(c.events)), 0, 0, 0)
-	c.came = int(n)
-	if errno != 0 {
-		c.came = 0 // EINTR: nothing else can happen to a good descriptor
-	}
-	return c.came > 0 || errno != 0 || len(c.again) > 0
-}
-
-// turn works off the events of one wake-up.
-func (c *Client) turn() {
-	c.in.wake()
-	again := c.again
-	c.again = nil
-	for _, x := range again {
-		x.ready(unix.EPOLLIN)
-	}
-	for i := range c.events[:c.came] {
-		if e := &c.events[i]; e.Fd < 0 {
-			var count [8]byte
-			_, _ = unix.Read(c.bell, count[:])
-		} else if x := c.connAt(e); x != nil {
-			x.ready(e.Events)
-		}
-	}
-	for i := range c.ending {
-		e := &c.ending[i]
-		c.end(e.x, e.err, e.at)
-		*e = ending{}
-	}
-	c.ending = c.ending[:0]
-	c.expire()
-}
-
-// pauser lets data gather. What comes to many streams one by one wakes the loop for each of them, and waking costs more than
-// reading; as stamps are the kernel's, a moment's rest changes none of them. It rests only where wake-ups follow each
-// other closely, and not where stamps are our own.
-type pauser struct{ last time.Time }
-
-// gather is how long data may gather, more or less, and busy the time between wake-ups below which it does.
-const (
-	gather = 500 * time.Microsecond
-	busy   = 2 * time.Millisecond
-)
-
-func (p *pauser) pause(events int, woken time.Time, blind bool) {
-	often := woken.Sub(p.last) < busy
-	p.last = woken
-	if events > 0 && often && !blind {
-		time.Sleep(gather)
-	}
 }

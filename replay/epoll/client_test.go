@@ -231,6 +231,74 @@ func TestIdleConnections(t *testing.T) {
 	}
 }
 
+// A driver reads, and nobody else does until it is closed.
+func TestDriver(t *testing.T) {
+	c, addr := client(t, epoll.Options{}), echo(t)
+	d, err := c.Drive()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Drive(); !errors.Is(err, epoll.ErrDriven) {
+		t.Errorf("a second driver: %v", err)
+	}
+	var waiting, outside atomic.Bool
+	list := make([]*request, 300) // so many that data gathers
+	left := int32(len(list))
+	for i := range list {
+		list[i] = newRequest(fmt.Sprint(i))
+		h := watched{list[i], func() {
+			outside.Store(outside.Load() || !waiting.Load())
+			if atomic.AddInt32(&left, -1) == 0 {
+				d.Wake()
+			}
+		}}
+		c.Do(t.Context(), epoll.Request{Addr: addr, Payload: list[i], Handler: h})
+	}
+	for deadline := time.Now().Add(time.Millisecond); time.Now().Before(deadline); {
+		waiting.Store(true)
+		d.Wait(deadline)
+		waiting.Store(false)
+	}
+	waiting.Store(true)
+	d.Wait(time.Time{}) // until the last one wakes it
+	for i, r := range list {
+		if <-r.ended; r.err != nil || string(r.got) != fmt.Sprint(i) {
+			t.Errorf("%d: %q, %v", i, r.got, r.err)
+		}
+	}
+	if outside.Load() {
+		t.Error("an answer ended outside of the waits")
+	}
+	go d.Wake()
+	d.Wait(time.Now().Add(time.Hour))
+	d.Wait(time.Now().Add(-time.Hour))
+	d.Close()
+	d.Wake()
+	if r := do(t.Context(), c, addr, newRequest("after")); r.err != nil || string(r.got) != "after" {
+		t.Errorf("after the driver: %q, %v", r.got, r.err)
+	}
+	again, err := c.Drive()
+	if err != nil {
+		t.Fatal(err)
+	}
+	again.Close()
+	c.Close()
+	if _, err := c.Drive(); !errors.Is(err, epoll.ErrClosed) {
+		t.Errorf("a driver of a closed client: %v", err)
+	}
+}
+
+// watched tells when it ends.
+type watched struct {
+	*request
+	ended func()
+}
+
+func (w watched) End(err error, at time.Time) {
+	w.request.End(err, at)
+	w.ended()
+}
+
 // A stream costs little: everything that 2,000 open ones hold, kernel aside.
 func TestMemoryOfAStream(t *testing.T) {
 	const n, most = 2000, 2 << 10

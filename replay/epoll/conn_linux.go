@@ -5,13 +5,13 @@ package epoll
 import (
 	"errors"
 	"os"
-	"reflect"
 	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"tailgate/internal/http1"
+	"tailgate/internal/sockets"
 )
 
 // conn is one connection. The loop reads it; a request is put on it by whoever sends one.
@@ -37,7 +37,7 @@ const readsPerTurn = 16
 // carry puts x on an idle connection; false = the connection is of no use, and x has not been touched.
 func (n *conn) carry(x *exchange) bool {
 	n.mu.Lock()
-	if n.fd < 0 || !untouched(n.fd) {
+	if n.fd < 0 || !sockets.Untouched(n.fd) {
 		n.close()
 		n.mu.Unlock()
 		return false
@@ -57,7 +57,7 @@ func (n *conn) attach(x *exchange) bool {
 		return true
 	}
 	err := n.write()
-	if err == nil || readable(n.fd) { // an answer may be there although the rest of the request is not wanted
+	if err == nil || sockets.Readable(n.fd) { // an answer may be there although the rest of the request is not wanted
 		n.mu.Unlock()
 		return true
 	}
@@ -80,7 +80,7 @@ func (n *conn) leave() {
 func (n *conn) write() error {
 	x := n.x
 	for x.buf != nil {
-		sent, err := write(n.fd, (*x.buf)[x.sent:])
+		sent, err := sockets.Write(n.fd, (*x.buf)[x.sent:])
 		x.sent += sent
 		switch {
 		case x.sent == len(*x.buf):
@@ -109,7 +109,7 @@ func (n *conn) ready(events uint32) {
 	n.hung = n.hung || events&hangUp != 0
 	x := n.x
 	if x == nil {
-		if !untouched(n.fd) {
+		if !sockets.Untouched(n.fd) {
 			n.close()
 		}
 		n.mu.Unlock()
@@ -136,7 +136,7 @@ func (n *conn) ready(events uint32) {
 		n.client.retry(x)
 		return
 	}
-	n.client.ending = append(n.client.ending, ending{x, err, at})
+	n.client.loop.ending = append(n.client.loop.ending, ending{x, err, at})
 }
 
 // release parts x and n; n is kept where it may carry another request. mu is held.
@@ -151,25 +151,25 @@ func (n *conn) release(x *exchange, err error) {
 func (n *conn) read(x *exchange) (over bool, at time.Time, err error) {
 	c := n.client
 	for range readsPerTurn {
-		got, at, err := c.in.receive(n.fd)
+		got, full, at, err := c.loop.in.Receive(n.fd)
 		switch {
 		case errors.Is(err, unix.EAGAIN):
 			return false, at, nil
 		case err != nil:
 			return true, time.Now(), err
-		case got == 0:
+		case len(got) == 0:
 			n.hung = true
-			return true, time.Now(), n.in.EOF(c.heads)
+			return true, time.Now(), n.in.EOF(c.loop.heads)
 		}
 		if at.Before(x.last) {
 			at = x.last
 		}
 		x.last = at
-		if over, err = n.take(x, c.in.buf[:got], at); over || got < len(c.in.buf) && !n.hung {
+		if over, err = n.take(x, got, at); over || !full && !n.hung {
 			return over, at, err
 		}
 	}
-	c.again = append(c.again, n)
+	c.loop.again = append(c.loop.again, n)
 	return false, at, nil
 }
 
@@ -177,7 +177,7 @@ func (n *conn) read(x *exchange) (over bool, at time.Time, err error) {
 func (n *conn) take(x *exchange, p []byte, at time.Time) (over bool, err error) {
 	next := More
 	if n.in.InHead() {
-		head, rest, err := n.in.TakeHead(n.client.heads, p) //nolint:bodyclose // a head is all that it is
+		head, rest, err := n.in.TakeHead(n.client.loop.heads, p) //nolint:bodyclose // a head is all that it is
 		if head == nil {
 			return err != nil, err
 		}
@@ -244,41 +244,18 @@ func (n *conn) close() {
 // connected finds out what became of the attempt to connect, and begins to write, or tries the next address. mu is
 // held and is given up.
 func (n *conn) connected() {
-	x, err := n.x, n.dialError()
+	x, err := n.x, sockets.Connected(n.fd)
 	switch {
 	case errors.Is(err, unix.EINPROGRESS):
 		n.mu.Unlock()
 	case err == nil:
 		n.up = true
 		n.client.dialing(x, false)
-		n.client.told(x.Addr)
+		n.client.opts.Connected(x.Addr)
 		n.attach(x)
 	default:
 		n.leave()
 		n.mu.Unlock()
 		n.client.dialNext(x, os.NewSyscallError("connect", err))
 	}
-}
-
-// dialError is what the socket says of its connection; EINPROGRESS = it is still being made.
-func (n *conn) dialError() error {
-	code, err := unix.GetsockoptInt(n.fd, unix.SOL_SOCKET, unix.SO_ERROR)
-	if err == nil && code != 0 {
-		err = unix.Errno(code)
-	}
-	if err != nil {
-		return err
-	}
-	peer, err := unix.Getpeername(n.fd)
-	if errors.Is(err, unix.ENOTCONN) {
-		return unix.EINPROGRESS
-	}
-	if err != nil {
-		return err
-	}
-	// A port that nobody listens at may be the one that the kernel gave to our own end.
-	if own, err := unix.Getsockname(n.fd); err == nil && reflect.DeepEqual(own, peer) {
-		return unix.ECONNREFUSED
-	}
-	return nil
 }

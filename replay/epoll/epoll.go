@@ -18,6 +18,8 @@ var (
 	// ErrProtocol is in the chain of every error that says that a body is not framed as HTTP/1.1 has it. Heads have net/http's errors.
 	ErrProtocol = http1.ErrProtocol
 	ErrClosed   = errors.New("the client is closed")
+	// ErrDriven is what Drive says where another drives.
+	ErrDriven = errors.New("epoll: the client is driven by another")
 	// ErrUnsupported is what New says where there is no epoll.
 	ErrUnsupported = errors.New("epoll: not on this system")
 )
@@ -35,7 +37,7 @@ const (
 // Handler reads one answer. Its methods are called by one goroutine at a time, in the order Head, Body…, End; at is when
 // the bytes came. Head and Body must not call the client. What Body is given is valid during the call.
 type Handler interface {
-	// Head takes the head of the final answer, without a body to read.
+	// Head takes the head of the final answer, without a body to read. It must not change it: equal heads may be one.
 	Head(head *http.Response, at time.Time) Next
 	Body(piece []byte, at time.Time) Next
 	// End is called once, also when nothing was sent. err is null when the answer ended as its head said, or was stopped.
@@ -72,8 +74,5 @@ type Options struct {
 	Linger time.Duration
 }
 
-// Times that the client of net/http beside this one has.
-const (
-	dialTimeout = 30 * time.Second
-	keepAlive   = 15 * time.Second
-)
+// dialTimeout is that of the client of net/http beside this one.
+const dialTimeout = 30 * time.Second

@@ -7,12 +7,10 @@ import (
 	"errors"
 	"net"
 	"net/netip"
-	"os"
 	"slices"
-	"strconv"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"tailgate/internal/sockets"
 )
 
 // host is one address to which requests go.
@@ -63,6 +61,7 @@ func (c *Client) putIdle(n *conn) bool {
 	}
 	n.idleAt = c.now()
 	h.idle = append(h.idle, n)
+	c.wakeAt(n.idleAt + c.opts.IdleTimeout)
 	return true
 }
 
@@ -107,21 +106,6 @@ func (c *Client) resolve(x *exchange) {
 	c.dialNext(x, err)
 }
 
-// socketAddress is an address as the kernel has it.
-func socketAddress(at netip.AddrPort) (family int, sa unix.Sockaddr) {
-	ip := at.Addr().Unmap()
-	if ip.Is4() {
-		return unix.AF_INET, &unix.SockaddrInet4{Port: int(at.Port()), Addr: ip.As4()}
-	}
-	six := &unix.SockaddrInet6{Port: int(at.Port()), Addr: ip.As16()}
-	if index, err := strconv.ParseUint(ip.Zone(), 10, 32); err == nil {
-		six.ZoneId = uint32(index)
-	} else if link, err := net.InterfaceByName(ip.Zone()); err == nil {
-		six.ZoneId = uint32(link.Index)
-	}
-	return unix.AF_INET6, six
-}
-
 // dialNext tries the next address, err being what came of the one before, or ends x with the first error.
 func (c *Client) dialNext(x *exchange, err error) {
 	for {
@@ -153,14 +137,9 @@ func (c *Client) dialTimedOut(x *exchange) {
 
 // connect makes a socket for x and begins to connect it. On a fast network that is done at once.
 func (c *Client) connect(x *exchange, to netip.AddrPort) error {
-	family, sa := socketAddress(to)
-	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, unix.IPPROTO_TCP)
+	fd, err := sockets.Connect(to)
 	if err != nil {
-		return os.NewSyscallError("socket", err)
-	}
-	setOptions(fd)
-	if err := unix.Connect(fd, sa); err != nil && !errors.Is(err, unix.EINPROGRESS) {
-		return errors.Join(os.NewSyscallError("connect", err), unix.Close(fd))
+		return err
 	}
 	n := &conn{client: c, host: x.host, fd: fd, x: x}
 	n.mu.Lock() // the loop waits with what it hears
@@ -173,26 +152,6 @@ func (c *Client) connect(x *exchange, to netip.AddrPort) error {
 	}
 	n.connected()
 	return nil
-}
-
-// setOptions sets what net sets, and asks for stamps. A socket without one of them still works.
-func setOptions(fd int) {
-	for _, o := range [...]struct{ level, name, value int }{
-		{unix.IPPROTO_TCP, unix.TCP_NODELAY, 1},
-		{unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1},
-		{unix.IPPROTO_TCP, unix.TCP_KEEPIDLE, int(keepAlive / time.Second)},
-		{unix.IPPROTO_TCP, unix.TCP_KEEPINTVL, int(keepAlive / time.Second)},
-		{unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1},
-	} {
-		_ = unix.SetsockoptInt(fd, o.level, o.name, o.value)
-	}
-}
-
-// told reports a connection that stands.
-func (c *Client) told(addr string) {
-	if c.opts.Connected != nil {
-		c.opts.Connected(addr)
-	}
 }
 
 // enroll lets epoll watch n, which it calls by its descriptor and its number: descriptors are used again, and what
@@ -208,12 +167,11 @@ func (c *Client) enroll(n *conn) error {
 	}
 	c.born++
 	n.number, c.conns[n.fd] = c.born, n
-	event := unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLOUT | unix.EPOLLRDHUP | unix.EPOLLET, Fd: int32(n.fd), Pad: n.number}
-	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(c.ep, unix.EPOLL_CTL_ADD, n.fd, &event))
+	return c.loop.poller.Add(n.fd, n.number)
 }
 
 // connAt is the connection of an event; nil = it was closed.
-func (c *Client) connAt(e *unix.EpollEvent) *conn {
+func (c *Client) connAt(e *sockets.Event) *conn {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if n := c.conns[e.Fd]; n != nil && n.number == e.Pad {
@@ -225,12 +183,7 @@ func (c *Client) connAt(e *unix.EpollEvent) *conn {
 // shut closes what is open, when the loop has ended.
 func (c *Client) shut() {
 	c.mu.Lock()
-	var open []*conn
-	for _, n := range c.conns {
-		if n != nil {
-			open = append(open, n)
-		}
-	}
+	open := slices.DeleteFunc(slices.Clone(c.conns), func(n *conn) bool { return n == nil })
 	c.mu.Unlock()
 	for _, n := range open {
 		n.mu.Lock()
@@ -242,7 +195,5 @@ func (c *Client) shut() {
 			c.end(x, ErrClosed, time.Now())
 		}
 	}
-	c.alarm.Stop()
-	// No one uses them any more: who would ring looks whether the client is closed.
-	_, _ = c.file.Close(), unix.Close(c.bell)
+	c.loop.poller.Close() // no one uses it any more: who would ring looks whether the client is closed
 }

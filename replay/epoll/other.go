@@ -2,7 +2,10 @@
 
 package epoll
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // Supported tells whether New works on this system.
 const Supported = false
@@ -18,3 +21,18 @@ func (*Client) Do(context.Context, Request) {}
 
 // Close does nothing.
 func (*Client) Close() error { return nil }
+
+// Driver does not exist here either.
+type Driver struct{}
+
+// Drive fails with ErrUnsupported.
+func (*Client) Drive() (*Driver, error) { return nil, ErrUnsupported }
+
+// Wait is never called.
+func (*Driver) Wait(time.Time) {}
+
+// Wake is never called.
+func (*Driver) Wake() {}
+
+// Close is never called.
+func (*Driver) Close() {}

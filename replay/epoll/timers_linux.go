@@ -3,7 +3,6 @@
 package epoll
 
 import (
-	"container/heap"
 	"context"
 	"slices"
 	"time"
@@ -60,7 +59,7 @@ func (c *Client) cancel(w *watch) {
 
 // dismiss forgets an exchange that has ended; mu is held.
 func (c *Client) dismiss(x *exchange) {
-	c.unset(x)
+	c.timers.Drop(&x.due)
 	w := x.watch
 	if w == nil {
 		return
@@ -84,20 +83,9 @@ func (c *Client) set(x *exchange, at time.Duration, why error) {
 	if x.limit > 0 && x.limit < at {
 		at, why = x.limit, ErrTimeout
 	}
-	x.due, x.why = at, why
-	if x.timer < 0 {
-		heap.Push(&c.timers, x)
-	} else {
-		heap.Fix(&c.timers, x.timer)
-	}
+	x.why = why
+	c.timers.Set(&x.due, at)
 	c.wakeAt(at)
-}
-
-// unset takes x from the timers; mu is held.
-func (c *Client) unset(x *exchange) {
-	if x.timer >= 0 {
-		heap.Remove(&c.timers, x.timer)
-	}
 }
 
 // dialing bounds a connection attempt, or ends the bound.
@@ -111,7 +99,7 @@ func (c *Client) dialing(x *exchange, begins bool) {
 	case x.limit > 0:
 		c.set(x, x.limit, ErrTimeout)
 	default:
-		c.unset(x)
+		c.timers.Drop(&x.due)
 	}
 }
 
@@ -124,21 +112,26 @@ func (c *Client) linger(x *exchange, from time.Time) {
 	}
 }
 
-// wakeAt sets the alarm, unless it is set for an earlier instant; mu is held.
+// wakeAt makes sure that expire runs at the instant at; mu is held.
 func (c *Client) wakeAt(at time.Duration) {
-	if at < c.until && !c.closed {
-		c.until = at
-		c.alarm.Reset(at - c.now())
+	c.alarm = min(c.alarm, at)
+	if at < c.asleep {
+		c.loop.poller.Ring()
 	}
 }
 
-// expire works off the timers, closes connections that were idle for too long, and sets the alarm for what is left.
+// expire works off the timers and closes connections that were idle for too long, when it is time.
 func (c *Client) expire() {
 	now := c.now()
 	c.mu.Lock()
+	if now < c.alarm {
+		c.mu.Unlock()
+		return
+	}
+	c.alarm = never
 	var late []*exchange
-	for len(c.timers) > 0 && c.timers[0].due <= now {
-		late = append(late, heap.Pop(&c.timers).(*exchange))
+	for x, ok := c.timers.Pop(now); ok; x, ok = c.timers.Pop(now) {
+		late = append(late, x)
 	}
 	var old []*conn
 	for _, h := range c.hosts {
@@ -154,18 +147,17 @@ func (c *Client) expire() {
 			c.wakeAt(h.idle[0].idleAt + c.opts.IdleTimeout)
 		}
 	}
-	if len(c.timers) > 0 {
-		c.wakeAt(c.timers[0].due)
+	if at, ok := c.timers.Next(); ok {
+		c.wakeAt(at)
 	}
 	c.mu.Unlock()
 	for _, n := range old {
 		n.expire()
 	}
 	for _, x := range late {
-		switch why := x.why; {
-		case why != nil:
-			c.abort(x, why)
-		default:
+		if x.why != nil {
+			c.abort(x, x.why)
+		} else {
 			c.dialTimedOut(x)
 		}
 	}
@@ -177,18 +169,3 @@ type errDial struct{}
 func (errDial) Error() string   { return "connecting: no answer" }
 func (errDial) Timeout() bool   { return true }
 func (errDial) Temporary() bool { return true }
-
-// timers is a heap by due.
-type timers []*exchange
-
-func (t timers) Len() int           { return len(t) }
-func (t timers) Less(i, j int) bool { return t[i].due < t[j].due }
-func (t timers) Swap(i, j int)      { t[i], t[j] = t[j], t[i]; t[i].timer, t[j].timer = i, j }
-func (t *timers) Push(v any)        { x := v.(*exchange); x.timer = len(*t); *t = append(*t, x) }
-func (t *timers) Pop() any {
-	x := (*t)[len(*t)-1]
-	(*t)[len(*t)-1] = nil
-	*t = (*t)[:len(*t)-1]
-	x.timer = -1
-	return x
-}

@@ -32,7 +32,10 @@ type Client struct {
 	log     *slog.Logger
 }
 
-var _ replay.Transport = (*Client)(nil)
+var (
+	_ replay.Transport = (*Client)(nil)
+	_ replay.Driven    = (*Client)(nil)
+)
 
 // New makes a client. It does not connect.
 func New(o Options) (*Client, error) {

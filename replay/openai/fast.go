@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"tailgate/internal/waiter"
 	"tailgate/replay"
 	"tailgate/replay/epoll"
 )
@@ -48,6 +49,22 @@ func (c *Client) startFast() (*epoll.Client, error) {
 		})
 	})
 	return c.fast.client, c.fast.err
+}
+
+// Waiter implements replay.Driven: null where no target goes by epoll.
+func (c *Client) Waiter() (waiter.Waiter, error) {
+	if !slices.ContainsFunc(c.targets, func(t *target) bool { return t.wire != nil }) {
+		return nil, nil
+	}
+	client, err := c.startFast()
+	if err != nil {
+		return nil, err
+	}
+	d, err := client.Drive()
+	if errors.Is(err, epoll.ErrDriven) {
+		return nil, nil // by another run
+	}
+	return d, err
 }
 
 // wire is what all requests to a target have in common, as net/http would write it.

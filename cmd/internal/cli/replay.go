@@ -214,7 +214,7 @@ func (a *app) record(ctx context.Context, f *replayFlags, p *planned, o replay.O
 		return err
 	}
 	o.OnProgress = func(s replay.Progress) {
-		memory.look(s)
+		memory.look()
 		line.show(replayProgress(s))
 		if metrics != nil {
 			metrics.show(s)

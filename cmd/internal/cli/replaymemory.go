@@ -1,17 +1,16 @@
 package cli
 
 import (
+	"runtime"
 	"runtime/debug"
-
-	"tailgate/replay"
 )
 
-// The collector runs when the heap has grown by this many percent of what is alive, and at the default again once
-// many requests are in flight: each collection looks at three stacks of every one of them, while the schedule waits.
+// The collector runs when the heap has grown by this many percent of what is alive, and at the default again once there are
+// many goroutines: each collection looks at all of their stacks, while the schedule waits. Over net/http a request has three.
 const (
 	gcPercentSmall = 50
 	gcPercent      = 100
-	manyInFlight   = 1000
+	manyGoroutines = 3000
 )
 
 // thrift collects garbage sooner while a replay runs: it makes a few KB of it a request, so that this costs next to
@@ -27,8 +26,8 @@ func (m *thrift) start() {
 	debug.FreeOSMemory()
 }
 
-func (m *thrift) look(p replay.Progress) {
-	if !m.many && p.InFlight > manyInFlight {
+func (m *thrift) look() {
+	if !m.many && runtime.NumGoroutine() > manyGoroutines {
 		m.many = true
 		debug.SetGCPercent(gcPercent)
 	}
