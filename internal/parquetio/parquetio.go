@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"sort"
 	"unsafe"
 
@@ -184,10 +185,10 @@ func openFile(f *os.File) (*parquet.File, error) {
 	if st.IsDir() {
 		return nil, errors.New("is a folder, not a Parquet file")
 	}
-	if err := CheckFrame(f, st.Size()); err != nil {
+	if err := Check(f, st.Size()); err != nil {
 		return nil, err
 	}
-	pf, err := parquet.OpenFile(f, st.Size())
+	pf, err := parquet.OpenFile(f, st.Size(), parquet.SkipBloomFilters(true))
 	if err != nil {
 		return nil, fmt.Errorf("not a readable Parquet file: %w", err)
 	}
@@ -197,9 +198,9 @@ func openFile(f *os.File) (*parquet.File, error) {
 // Magic begins and ends every Parquet file.
 const Magic = "PAR1"
 
-// CheckFrame refuses a file whose end does not hold the footer that it claims: the library would take the
+// checkFrame refuses a file whose end does not hold the footer that it claims: the library would take the
 // claimed length, up to 4 GiB, from memory first.
-func CheckFrame(f io.ReaderAt, size int64) error {
+func checkFrame(f io.ReaderAt, size int64) error {
 	const frame = int64(2*len(Magic) + 4)
 	end := make([]byte, 4+len(Magic))
 	if size < frame {
@@ -263,15 +264,25 @@ func ReadFile[T any](path string) ([]T, map[string]string, error) {
 		return nil, nil, err
 	}
 	defer r.Close()
-	rows := make([]T, r.NumRows())
-	for got := 0; got < len(rows); {
-		n, err := r.Read(rows[got:])
+	rows, err := r.all()
+	return rows, r.meta, err
+}
+
+// all reads all rows; memory grows with those that come, not with those that the file claims.
+func (r *Reader[T]) all() (rows []T, err error) {
+	const step = 1 << 14
+	for left := r.NumRows(); left > 0; {
+		rows = slices.Grow(rows, int(min(left, step)))
+		n, err := r.Read(rows[len(rows):min(cap(rows), len(rows)+int(left))])
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		got += n
+		rows, left = rows[:len(rows)+n], left-int64(n)
 	}
-	return rows, r.meta, nil
+	if rows == nil {
+		rows = []T{}
+	}
+	return rows, nil
 }
 
 // Footer reads the key-value metadata and the number of rows of path.

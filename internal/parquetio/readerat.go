@@ -25,10 +25,10 @@ func FileAt(r io.ReaderAt, size int64, name string) (pf *parquet.File, err error
 			err = fmt.Errorf("reading %s: not a readable Parquet file", name)
 		}
 	}()
-	if err := CheckFrame(r, size); err != nil {
+	if err := Check(r, size); err != nil {
 		return nil, fmt.Errorf("reading %s: %w", name, err)
 	}
-	if pf, err = parquet.OpenFile(r, size); err != nil {
+	if pf, err = parquet.OpenFile(r, size, parquet.SkipBloomFilters(true)); err != nil {
 		return nil, fmt.Errorf("reading %s: not a readable Parquet file: %w", name, err)
 	}
 	return pf, nil
@@ -55,15 +55,8 @@ func ReadAllAt[T any](r io.ReaderAt, size int64, name string) ([]T, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows := make([]T, rd.NumRows())
-	for got := 0; got < len(rows); {
-		n, err := rd.Read(rows[got:])
-		if err != nil {
-			return nil, errors.Join(err, rd.Close())
-		}
-		got += n
-	}
-	return rows, rd.Close()
+	rows, err := rd.all()
+	return rows, errors.Join(err, rd.Close())
 }
 
 // Encode returns the bytes of a file that holds rows.

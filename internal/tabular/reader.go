@@ -165,7 +165,7 @@ func open(ctx context.Context, f File) (_ *opened, err error) {
 			object.Close()
 		}
 	}()
-	if err := parquetio.CheckFrame(object, object.Size()); err != nil {
+	if err := parquetio.Check(object, object.Size()); err != nil {
 		return nil, fault.Mark(fmt.Errorf("reading %s: %w", f.Name, err), fault.Data, "")
 	}
 	props := parquet.NewReaderProperties(nil)
