@@ -14,6 +14,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"tailgate/internal/fault"
+	"tailgate/internal/smallfile"
 )
 
 // ReadEnvelope reads an envelope: its YAML or JSON file, or the folder of its test.
@@ -21,7 +22,7 @@ func ReadEnvelope(path string) (*Envelope, error) {
 	if st, err := os.Stat(path); err == nil && st.IsDir() {
 		path = filepath.Join(path, EnvelopeName)
 	}
-	data, err := os.ReadFile(path)
+	data, err := smallfile.Data(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fault.Mark(fmt.Errorf("reading envelope: %w", err), fault.Failure, "an envelope is written when a capacity test has ended")
 	}

@@ -16,6 +16,7 @@ import (
 // Bounds of a file. Writers make pages of about a megabyte, DuckDB's of 100 MB at most.
 const (
 	maxFooter     = 32 << 20  // bytes
+	maxMetadata   = 4096      // keys
 	maxColumns    = 20_000    // and groups of them, in the schema
 	maxSchemaDeep = 64        // levels of the schema
 	maxGroupRows  = 64 << 20  // rows of a row group
@@ -27,19 +28,31 @@ const (
 // Check refuses a file of size bytes whose footer and pages lie about their sizes, or would take more memory than any
 // writer's do: the libraries believe them. It reads the footer and the head of each page; of a file that is far away the
 // footer alone. The error is of kind fault.Data.
-func Check(r io.ReaderAt, size int64) error {
+func Check(r io.ReaderAt, size int64) (WordSizes, error) {
 	if err := checkFrame(r, size); err != nil {
-		return err
+		return nil, err
 	}
-	c := checker{r: r, size: size, end: size}
+	c := checker{r: r, size: size, end: size, words: WordSizes{}}
 	err := c.file()
 	if c.lost != nil { // nothing is known of the file
-		return c.lost
+		return nil, c.lost
 	}
 	if err != nil {
-		return fault.Mark(fmt.Errorf("not a readable Parquet file: %w", err), fault.Data, "")
+		return nil, fault.Mark(fmt.Errorf("not a readable Parquet file: %w", err), fault.Data, "")
 	}
-	return nil
+	return c.words, nil
+}
+
+// WordSizes has the longest word, in bytes, that a dictionary of each top-level column holds: a row that is read may have a
+// copy of it.
+type WordSizes map[string]int
+
+// Longest of all columns.
+func (w WordSizes) Longest() (most int) {
+	for _, n := range w {
+		most = max(most, n)
+	}
+	return most
 }
 
 // remote is a reader to which each read is a request.
@@ -53,6 +66,8 @@ type checker struct {
 	index  int64 // bytes of the indexes so far
 	leaves []leaf
 	window []byte
+	page   []byte
+	words  WordSizes
 }
 
 // leaf is a column of the schema.
@@ -62,6 +77,9 @@ func (c *checker) file() error {
 	meta, err := c.footer()
 	if err != nil {
 		return err
+	}
+	if len(meta.KeyValueMetadata) > maxMetadata {
+		return fmt.Errorf("its metadata has %d keys", len(meta.KeyValueMetadata))
 	}
 	if err := c.schema(meta.Schema); err != nil {
 		return err

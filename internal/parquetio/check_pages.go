@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"github.com/klauspost/compress/gzip"
+	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
 )
@@ -66,12 +67,43 @@ func (c *checker) pages(m *format.ColumnMetaData, start int64) (most int64, err 
 				return 0, err
 			}
 		}
+		if h.DictionaryPageHeader.Valid && m.Type == format.ByteArray {
+			if err := c.dictionary(m, at, &h); err != nil {
+				return 0, err
+			}
+		}
 		at += int64(h.CompressedPageSize)
 	}
 	if values != m.NumValues {
 		return 0, fmt.Errorf("its pages have %d values, it claims %d", values, m.NumValues)
 	}
 	return dictionary + largest, nil
+}
+
+// dictionary looks for the longest word of a dictionary.
+func (c *checker) dictionary(m *format.ColumnMetaData, at int64, h *format.PageHeader) (err error) {
+	body := c.some(at, int64(h.CompressedPageSize))
+	if m.Codec != format.Uncompressed {
+		if cap(c.page) < int(h.UncompressedPageSize) {
+			c.page = make([]byte, h.UncompressedPageSize)
+		}
+		if body, err = parquet.LookupCompressionCodec(m.Codec).Decode(c.page[:0], body); err != nil {
+			return errors.New("a dictionary cannot be decompressed")
+		}
+	}
+	name := ""
+	if len(m.PathInSchema) > 0 {
+		name = m.PathInSchema[0]
+	}
+	for len(body) >= 4 {
+		n := int64(binary.LittleEndian.Uint32(body))
+		if n > int64(len(body)-4) {
+			return errors.New("a word is longer than its dictionary")
+		}
+		c.words[name] = max(c.words[name], int(n))
+		body = body[4+n:]
+	}
+	return nil
 }
 
 // head reads a page's head, and tells its length.

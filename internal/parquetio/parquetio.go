@@ -17,6 +17,8 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 
+	"tailgate/internal/fault"
+
 	"tailgate/internal/atomicfile"
 )
 
@@ -170,29 +172,49 @@ func Open[T any](path string) (_ *Reader[T], err error) {
 			f.Close()
 		}
 	}()
-	pf, err := openFile(f)
+	pf, words, err := openFile(f)
+	if err == nil {
+		err = rowsHold[T](words)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", path, err)
 	}
 	return &Reader[T]{f: f, r: parquet.NewGenericReader[T](pf), meta: metadata(pf), name: path}, nil
 }
 
-func openFile(f *os.File) (*parquet.File, error) {
+// maxRowWord bounds a word that rows of T share in a file: each has a copy.
+const maxRowWord = 64 << 10
+
+// rowsHold refuses words that are too long for rows of T.
+func rowsHold[T any](words WordSizes) error {
+	if words.Longest() <= maxRowWord {
+		return nil
+	}
+	for _, f := range parquet.SchemaOf(new(T)).Fields() {
+		if n := words[f.Name()]; n > maxRowWord {
+			return fault.Mark(fmt.Errorf("column %s has a word of %d bytes", f.Name(), n), fault.Data, "")
+		}
+	}
+	return nil
+}
+
+func openFile(f *os.File) (*parquet.File, WordSizes, error) {
 	st, err := f.Stat()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if st.IsDir() {
-		return nil, errors.New("is a folder, not a Parquet file")
+		return nil, nil, errors.New("is a folder, not a Parquet file")
 	}
-	if err := Check(f, st.Size()); err != nil {
-		return nil, err
+	words, err := Check(f, st.Size())
+	if err != nil {
+		return nil, nil, err
 	}
 	pf, err := parquet.OpenFile(f, st.Size(), parquet.SkipBloomFilters(true))
 	if err != nil {
-		return nil, fmt.Errorf("not a readable Parquet file: %w", err)
+		return nil, nil, fmt.Errorf("not a readable Parquet file: %w", err)
 	}
-	return pf, nil
+	return pf, words, nil
 }
 
 // Magic begins and ends every Parquet file.
@@ -204,13 +226,13 @@ func checkFrame(f io.ReaderAt, size int64) error {
 	const frame = int64(2*len(Magic) + 4)
 	end := make([]byte, 4+len(Magic))
 	if size < frame {
-		return errors.New("not a readable Parquet file: too short")
+		return fault.Mark(errors.New("not a readable Parquet file: too short"), fault.Data, "")
 	}
 	if _, err := f.ReadAt(end, size-int64(len(end))); err != nil {
 		return err
 	}
 	if string(end[4:]) != Magic || int64(binary.LittleEndian.Uint32(end)) > size-frame {
-		return errors.New("not a readable Parquet file: its end is missing")
+		return fault.Mark(errors.New("not a readable Parquet file: its end is missing"), fault.Data, "")
 	}
 	return nil
 }
