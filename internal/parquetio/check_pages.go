@@ -235,6 +235,9 @@ func (c *checker) zstdSize(at, n int64) (size int64, err error) {
 		if d&4 != 0 {
 			at += 4 // checksum
 		}
+		if at > end {
+			return 0, errZstd
+		}
 	}
 	return size, nil
 }

@@ -39,14 +39,14 @@ func main() {
 	flag.StringVar(&o.cache, "cache", "", "`folder` of inputs kept for new coverage; Go's cache if empty")
 	flag.IntVar(&o.jobs, "jobs", 1, "targets at a time")
 	flag.BoolVar(&o.table, "table", false, "print the ledger and run nothing")
-	keep := flag.Int("keep", 0, "no fuzzing: add to testdata/fuzz up to `N` small inputs of a target's cache that reach what its seeds do not")
+	keep := flag.Int("keep", 0, "no fuzzing: copy up to `N` small inputs of a target's cache to testdata/fuzz")
 	flag.Parse()
 	o.patterns = flag.Args()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	run := func() (int, error) { return fuzz(ctx, &o, os.Stdout, os.Stderr) }
 	if *keep > 0 {
-		run = func() (int, error) { return 0, keepInputs(ctx, &o, *keep, os.Stdout) }
+		run = func() (int, error) { return 0, keepInputs(&o, *keep, os.Stdout) }
 	}
 	found, err := run()
 	if err != nil {
