@@ -15,6 +15,7 @@ import (
 
 	"tailgate/internal/fault"
 	"tailgate/internal/smallfile"
+	"tailgate/internal/yamldoc"
 )
 
 // ReadEnvelope reads an envelope: its YAML or JSON file, or the folder of its test.
@@ -30,6 +31,9 @@ func ReadEnvelope(path string) (*Envelope, error) {
 		return nil, fmt.Errorf("reading envelope: %w", err)
 	}
 	e := &Envelope{}
+	if line, err := yamldoc.Check(data, len(data)); err != nil {
+		return nil, fault.Mark(fmt.Errorf("reading envelope %s:%d: %w", path, line, err), fault.Data, "")
+	}
 	text, err := yaml.YAMLToJSON(data) // whose decoder knows embedded structs
 	if err == nil {
 		err = json.Unmarshal(text, e)

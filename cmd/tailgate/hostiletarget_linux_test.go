@@ -136,10 +136,18 @@ func TestHostileTarget(t *testing.T) {
 		}, prints: `, 4 ok`},
 		{name: "pages of strange numbers", answer: flood(streamHead+"\r\n"+lastEvents, "", 0), page: flood("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\nvllm:num_requests_waiting 1e999999\nvllm:num_requests_running NaN\nvllm:num_requests_waiting{a=\""+strings.Repeat("\\", 1<<20)+"\nx{{{{ 5\n", "", 0), prints: `, 4 ok`},
 	}
-	trace := `{"timestamp":0,"input_length":8,"output_length":2,"hash_ids":[1]}` + "\n"
+	row := `{"timestamp":%d,"input_length":8,"output_length":2,"hash_ids":[1]}` + "\n"
 	var all []hostile
 	for _, c := range cases {
-		all = append(all, hostile{name: c.name, files: map[string]any{"trace.jsonl": strings.Repeat(trace, 4)},
+		gap := 0
+		if c.page != nil {
+			gap = 700 // so that pages are asked for while the run goes on
+		}
+		trace := ""
+		for i := range 4 {
+			trace += fmt.Sprintf(row, i*gap)
+		}
+		all = append(all, hostile{name: c.name, files: map[string]any{"trace.jsonl": trace},
 			args: append([]string{"replay", "trace.jsonl", "--target", answering(t, c.answer, c.page), "--out", "run", "-q", "--timeout", "20s", "--block-size", "512", "--timestamp-unit", "ms"}, c.more...),
 			exit: []int{0, 1, 4}, prints: c.prints, leaves: []string{"run"}, mib: 512, cpu: time.Duration(size(3, 60)) * time.Second})
 	}

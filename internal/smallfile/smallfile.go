@@ -11,12 +11,12 @@ import (
 )
 
 const (
-	maxConfig = 1 << 20
+	maxConfig = 8 << 20
 	maxData   = 64 << 20
 )
 
-// Config reads a file of settings. Of one beyond 1 MiB it gives the first 1 MiB: more than any reader of settings takes.
-func Config(path string) ([]byte, error) { return head(path, maxConfig) }
+// Config reads a file of settings. Of one beyond 8 MiB it gives so much and a byte: more than any reader of settings takes.
+func Config(path string) ([]byte, error) { return head(path, maxConfig+1) }
 
 // Data reads a file that a stage has written whole, such as a manifest. One beyond 64 MiB is an error of kind fault.Data.
 func Data(path string) ([]byte, error) {

@@ -35,7 +35,7 @@ func TestFilesHaveLimits(t *testing.T) {
 	if got, err := Data(path); got != nil || fault.Of(err) != fault.Data {
 		t.Errorf("%d bytes, %v", len(got), err)
 	}
-	if got, err := Config(path); len(got) != maxConfig || err != nil {
+	if got, err := Config(path); len(got) != maxConfig+1 || err != nil {
 		t.Errorf("%d bytes, %v", len(got), err)
 	}
 }
