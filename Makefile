@@ -4,7 +4,7 @@ GO ?= go
 export CGO_ENABLED ?= 0
 export GOFLAGS ?= -trimpath
 
-.PHONY: build demo test race lint bench peers lanes yardstick prove interop docs picture release clean
+.PHONY: build demo test race lint bench peers lanes yardstick fuzz prove interop docs picture release clean
 build:
 	@mkdir -p bin
 	$(GO) build -o bin/ ./cmd/...
@@ -43,6 +43,12 @@ peers:
 # The client's two transports, and SGLang's client, in three loads; a part of bench. PEERS as above.
 lanes:
 	tools/peers/lanes $(PEERS)
+
+# Every fuzz target for so long of the processor, those that strangers write first; goes on where the last run ended
+# (fuzz.jsonl). FUZZ has patterns and flags of tools/fuzz: make fuzz TIME=1m FUZZ='-jobs 2 ^ingest'.
+TIME ?= 10m
+fuzz:
+	nice $(GO) run ./tools/fuzz -time $(TIME) -ledger fuzz.jsonl $(FUZZ)
 
 # Logs to Parquet, Python's way beside ours; TAILGATE_PROVE=full takes 1 GB instead of 100 MB.
 yardstick:

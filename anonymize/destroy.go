@@ -15,6 +15,7 @@ import (
 
 	"tailgate/internal/atomicfile"
 	"tailgate/internal/fault"
+	"tailgate/internal/smallfile"
 )
 
 // DestroyNotice says what destroying a key file cannot reach.
@@ -116,7 +117,7 @@ func (d *dirSource) destroyed() (epochs []string) {
 
 // eachDestroyed visits the keys in the log that are gone. A line that a crash cut short is passed over.
 func (d *dirSource) eachDestroyed(visit func(*Destroyed)) {
-	data, err := os.ReadFile(filepath.Join(d.dir, destroyLog))
+	data, err := smallfile.Data(filepath.Join(d.dir, destroyLog))
 	if err != nil {
 		return
 	}

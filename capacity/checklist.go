@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"text/tabwriter"
 
 	"tailgate/internal/fault"
+	"tailgate/internal/smallfile"
 	"tailgate/schemas"
 )
 
@@ -57,7 +57,7 @@ func ReadChecklist(dir string) (Checklist, error) {
 }
 
 func readJSON(path string, into any) error {
-	data, err := os.ReadFile(path)
+	data, err := smallfile.Data(path)
 	if err != nil {
 		return fmt.Errorf("reading %s: %w", path, err)
 	}

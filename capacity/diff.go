@@ -14,6 +14,8 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"tailgate/internal/fault"
+	"tailgate/internal/smallfile"
+	"tailgate/internal/yamldoc"
 )
 
 // ReadEnvelope reads an envelope: its YAML or JSON file, or the folder of its test.
@@ -21,7 +23,7 @@ func ReadEnvelope(path string) (*Envelope, error) {
 	if st, err := os.Stat(path); err == nil && st.IsDir() {
 		path = filepath.Join(path, EnvelopeName)
 	}
-	data, err := os.ReadFile(path)
+	data, err := smallfile.Data(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fault.Mark(fmt.Errorf("reading envelope: %w", err), fault.Failure, "an envelope is written when a capacity test has ended")
 	}
@@ -29,6 +31,9 @@ func ReadEnvelope(path string) (*Envelope, error) {
 		return nil, fmt.Errorf("reading envelope: %w", err)
 	}
 	e := &Envelope{}
+	if line, err := yamldoc.Check(data, len(data)); err != nil {
+		return nil, fault.Mark(fmt.Errorf("reading envelope %s:%d: %w", path, line, err), fault.Data, "")
+	}
 	text, err := yaml.YAMLToJSON(data) // whose decoder knows embedded structs
 	if err == nil {
 		err = json.Unmarshal(text, e)

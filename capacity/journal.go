@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 
 	"tailgate/analyze"
 	"tailgate/internal/atomicfile"
 	"tailgate/internal/fault"
+	"tailgate/internal/smallfile"
 )
 
 // JournalName is the file in which a capacity test notes what it has finished.
@@ -74,7 +74,7 @@ type journal struct {
 // question.
 func openJournal(dir, plan string) (*journal, error) {
 	j := &journal{PlanSHA256: plan, dir: dir}
-	data, err := os.ReadFile(filepath.Join(dir, JournalName))
+	data, err := smallfile.Data(filepath.Join(dir, JournalName))
 	if errors.Is(err, fs.ErrNotExist) {
 		return j, nil
 	}

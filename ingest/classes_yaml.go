@@ -14,6 +14,7 @@ import (
 	"github.com/goccy/go-yaml/parser"
 
 	"tailgate/internal/fault"
+	"tailgate/internal/yamldoc"
 	"tailgate/schemas"
 )
 
@@ -41,8 +42,14 @@ func ParseClasses(name string, data []byte) (*ClassRules, error) {
 	return &ClassRules{rules: rules}, nil
 }
 
+// maxRules bounds a file of rules, which may list many tenants.
+const maxRules = 8 << 20
+
 // parseDocument reads the one document of a rules file.
 func parseDocument(name string, data []byte) (ast.Node, error) {
+	if line, err := yamldoc.Check(data, maxRules); err != nil {
+		return nil, fault.Mark(fmt.Errorf("%s:%d: %w", name, line, err), fault.Usage, "")
+	}
 	file, err := parser.ParseBytes(data, 0)
 	if err != nil {
 		var syntax *yaml.SyntaxError

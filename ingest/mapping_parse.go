@@ -14,6 +14,7 @@ import (
 	"github.com/goccy/go-yaml/parser"
 
 	"tailgate/internal/fault"
+	"tailgate/internal/yamldoc"
 )
 
 // unitISO is the unit of times that are written out.
@@ -84,6 +85,10 @@ func (p *mappingParser) fault(line int, format string, args ...any) {
 }
 
 func (p *mappingParser) parse(data []byte) *Mapping {
+	if line, err := yamldoc.Check(data, 0); err != nil {
+		p.fault(line, "%v", err)
+		return nil
+	}
 	file, err := parser.ParseBytes(data, 0)
 	if err == nil && (len(file.Docs) != 1 || file.Docs[0].Body == nil) {
 		p.fault(1, "want one document with a mapping")

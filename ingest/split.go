@@ -86,6 +86,7 @@ func (s *splitter) next() (splitRecord, error) {
 
 // line reads up to a newline, which is not part of the record. With io.EOF the record is what was left.
 func (s *splitter) line() (rec splitRecord, err error) {
+	s.skipEmptyLines()
 	for {
 		part, err := s.r.ReadSlice('\n')
 		rec.add(part, s.max)
@@ -97,6 +98,21 @@ func (s *splitter) line() (rec splitRecord, err error) {
 			rec.data, rec.size = rec.data[:len(rec.data)-1], rec.size-1
 		}
 		return rec, err
+	}
+}
+
+// skipEmptyLines passes over newlines at the speed of memory, so that a flood of them costs no more than other text.
+func (s *splitter) skipEmptyLines() {
+	for {
+		head, _ := s.r.Peek(max(1, s.r.Buffered()))
+		n := 0
+		for n < len(head) && (head[n] == '\n' || head[n] == '\r' && n+1 < len(head) && head[n+1] == '\n') {
+			n++
+		}
+		_, _ = s.r.Discard(n)
+		if n == 0 || n < len(head) {
+			return
+		}
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"tailgate/internal/atomicfile"
 	"tailgate/internal/fault"
+	"tailgate/internal/smallfile"
 )
 
 // ManifestName is the file that makes a folder finished.
@@ -46,7 +47,7 @@ func (m *Manifest) Encode() ([]byte, error) {
 // ReadManifest reads the manifest of dir. The error is fs.ErrNotExist for an unfinished folder.
 func ReadManifest(dir string) (*Manifest, error) {
 	path := filepath.Join(dir, ManifestName)
-	data, err := os.ReadFile(path)
+	data, err := smallfile.Data(path)
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil, err

@@ -6,10 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"time"
 
 	"tailgate/internal/fault"
+	"tailgate/internal/smallfile"
 )
 
 // SidecarSuffix is appended to the name of a JSONL trace for the file that describes it.
@@ -43,7 +43,7 @@ type sidecar struct {
 // readSidecar reads the sidecar of the trace at path; nil when there is none.
 func readSidecar(path string) (*sidecar, error) {
 	name := path + SidecarSuffix
-	data, err := os.ReadFile(name)
+	data, err := smallfile.Data(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

@@ -62,6 +62,12 @@ func NewReader(r io.ReaderAt, size int64, close func() error) *Reader {
 	return &Reader{ReaderAt: r, size: size, close: close}
 }
 
+// Remote tells that each read is a request.
+func (r *Reader) Remote() bool {
+	_, ok := r.ReaderAt.(*ranged)
+	return ok
+}
+
 // Size is the number of bytes of the object.
 func (r *Reader) Size() int64 { return r.size }
 

@@ -28,7 +28,7 @@ func OpenChunks(path string) (_ *Chunks, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", path, err)
 	}
-	pf, err := openFile(f)
+	pf, _, err := openFile(f)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("reading %s: %w", path, err), f.Close())
 	}

@@ -49,7 +49,8 @@ func checkEnd(path string) error {
 	if st.IsDir() {
 		return errors.New("is a folder, not a Parquet file")
 	}
-	return CheckFrame(f, st.Size())
+	_, err = Check(f, st.Size())
+	return err
 }
 
 // guard turns a panic of the Parquet library on a broken file into an error.

@@ -11,10 +11,13 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"sort"
 	"unsafe"
 
 	"github.com/parquet-go/parquet-go"
+
+	"tailgate/internal/fault"
 
 	"tailgate/internal/atomicfile"
 )
@@ -169,47 +172,67 @@ func Open[T any](path string) (_ *Reader[T], err error) {
 			f.Close()
 		}
 	}()
-	pf, err := openFile(f)
+	pf, words, err := openFile(f)
+	if err == nil {
+		err = rowsHold[T](words)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", path, err)
 	}
 	return &Reader[T]{f: f, r: parquet.NewGenericReader[T](pf), meta: metadata(pf), name: path}, nil
 }
 
-func openFile(f *os.File) (*parquet.File, error) {
+// maxRowWord bounds a word that rows of T share in a file: each has a copy.
+const maxRowWord = 64 << 10
+
+// rowsHold refuses words that are too long for rows of T.
+func rowsHold[T any](words WordSizes) error {
+	if words.Longest() <= maxRowWord {
+		return nil
+	}
+	for _, f := range parquet.SchemaOf(new(T)).Fields() {
+		if n := words[f.Name()]; n > maxRowWord {
+			return fault.Mark(fmt.Errorf("column %s has a word of %d bytes", f.Name(), n), fault.Data, "")
+		}
+	}
+	return nil
+}
+
+func openFile(f *os.File) (*parquet.File, WordSizes, error) {
 	st, err := f.Stat()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if st.IsDir() {
-		return nil, errors.New("is a folder, not a Parquet file")
+		return nil, nil, errors.New("is a folder, not a Parquet file")
 	}
-	if err := CheckFrame(f, st.Size()); err != nil {
-		return nil, err
-	}
-	pf, err := parquet.OpenFile(f, st.Size())
+	words, err := Check(f, st.Size())
 	if err != nil {
-		return nil, fmt.Errorf("not a readable Parquet file: %w", err)
+		return nil, nil, err
 	}
-	return pf, nil
+	pf, err := parquet.OpenFile(f, st.Size(), parquet.SkipBloomFilters(true))
+	if err != nil {
+		return nil, nil, fmt.Errorf("not a readable Parquet file: %w", err)
+	}
+	return pf, words, nil
 }
 
 // Magic begins and ends every Parquet file.
 const Magic = "PAR1"
 
-// CheckFrame refuses a file whose end does not hold the footer that it claims: the library would take the
+// checkFrame refuses a file whose end does not hold the footer that it claims: the library would take the
 // claimed length, up to 4 GiB, from memory first.
-func CheckFrame(f io.ReaderAt, size int64) error {
+func checkFrame(f io.ReaderAt, size int64) error {
 	const frame = int64(2*len(Magic) + 4)
 	end := make([]byte, 4+len(Magic))
 	if size < frame {
-		return errors.New("not a readable Parquet file: too short")
+		return fault.Mark(errors.New("not a readable Parquet file: too short"), fault.Data, "")
 	}
 	if _, err := f.ReadAt(end, size-int64(len(end))); err != nil {
 		return err
 	}
 	if string(end[4:]) != Magic || int64(binary.LittleEndian.Uint32(end)) > size-frame {
-		return errors.New("not a readable Parquet file: its end is missing")
+		return fault.Mark(errors.New("not a readable Parquet file: its end is missing"), fault.Data, "")
 	}
 	return nil
 }
@@ -263,15 +286,25 @@ func ReadFile[T any](path string) ([]T, map[string]string, error) {
 		return nil, nil, err
 	}
 	defer r.Close()
-	rows := make([]T, r.NumRows())
-	for got := 0; got < len(rows); {
-		n, err := r.Read(rows[got:])
+	rows, err := r.all()
+	return rows, r.meta, err
+}
+
+// all reads all rows; memory grows with those that come, not with those that the file claims.
+func (r *Reader[T]) all() (rows []T, err error) {
+	const step = 1 << 14
+	for left := r.NumRows(); left > 0; {
+		rows = slices.Grow(rows, int(min(left, step)))
+		n, err := r.Read(rows[len(rows):min(cap(rows), len(rows)+int(left))])
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		got += n
+		rows, left = rows[:len(rows)+n], left-int64(n)
 	}
-	return rows, r.meta, nil
+	if rows == nil {
+		rows = []T{}
+	}
+	return rows, nil
 }
 
 // Footer reads the key-value metadata and the number of rows of path.

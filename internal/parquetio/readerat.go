@@ -19,19 +19,24 @@ func FooterAt(r io.ReaderAt, size int64, name string) (map[string]string, int64,
 }
 
 // FileAt opens a file of size bytes without a row type; name is for errors.
-func FileAt(r io.ReaderAt, size int64, name string) (pf *parquet.File, err error) {
+func FileAt(r io.ReaderAt, size int64, name string) (*parquet.File, error) {
+	pf, _, err := fileAt(r, size, name)
+	return pf, err
+}
+
+func fileAt(r io.ReaderAt, size int64, name string) (pf *parquet.File, words WordSizes, err error) {
 	defer func() {
 		if p := recover(); p != nil { // parquet-go panics on some broken files
 			err = fmt.Errorf("reading %s: not a readable Parquet file", name)
 		}
 	}()
-	if err := CheckFrame(r, size); err != nil {
-		return nil, fmt.Errorf("reading %s: %w", name, err)
+	if words, err = Check(r, size); err != nil {
+		return nil, nil, fmt.Errorf("reading %s: %w", name, err)
 	}
-	if pf, err = parquet.OpenFile(r, size); err != nil {
-		return nil, fmt.Errorf("reading %s: not a readable Parquet file: %w", name, err)
+	if pf, err = parquet.OpenFile(r, size, parquet.SkipBloomFilters(true)); err != nil {
+		return nil, nil, fmt.Errorf("reading %s: not a readable Parquet file: %w", name, err)
 	}
-	return pf, nil
+	return pf, words, nil
 }
 
 // OpenAt opens a file of size bytes; name is for errors. Columns that T has and the file lacks read as zero
@@ -42,9 +47,12 @@ func OpenAt[T any](r io.ReaderAt, size int64, name string) (_ *Reader[T], err er
 			err = fmt.Errorf("reading %s: not a readable Parquet file", name)
 		}
 	}()
-	pf, err := FileAt(r, size, name)
+	pf, words, err := fileAt(r, size, name)
 	if err != nil {
 		return nil, err
+	}
+	if err := rowsHold[T](words); err != nil {
+		return nil, fmt.Errorf("reading %s: %w", name, err)
 	}
 	return &Reader[T]{r: parquet.NewGenericReader[T](pf), meta: metadata(pf), name: name}, nil
 }
@@ -55,15 +63,8 @@ func ReadAllAt[T any](r io.ReaderAt, size int64, name string) ([]T, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows := make([]T, rd.NumRows())
-	for got := 0; got < len(rows); {
-		n, err := rd.Read(rows[got:])
-		if err != nil {
-			return nil, errors.Join(err, rd.Close())
-		}
-		got += n
-	}
-	return rows, rd.Close()
+	rows, err := rd.all()
+	return rows, errors.Join(err, rd.Close())
 }
 
 // Encode returns the bytes of a file that holds rows.

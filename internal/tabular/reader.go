@@ -23,6 +23,8 @@ import (
 const (
 	// batchRows are read at once, of each column.
 	batchRows = 1024
+	// batchBytes are the most bytes of a column in a batch whose words are long.
+	batchBytes = 32 << 20
 	// readBytes are read at once from a column's place in the file.
 	readBytes = 1 << 20
 )
@@ -165,8 +167,9 @@ func open(ctx context.Context, f File) (_ *opened, err error) {
 			object.Close()
 		}
 	}()
-	if err := parquetio.CheckFrame(object, object.Size()); err != nil {
-		return nil, fault.Mark(fmt.Errorf("reading %s: %w", f.Name, err), fault.Data, "")
+	words, err := parquetio.Check(object, object.Size())
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", f.Name, err)
 	}
 	props := parquet.NewReaderProperties(nil)
 	props.BufferedStreamEnabled, props.BufferSize = true, readBytes
@@ -174,12 +177,15 @@ func open(ctx context.Context, f File) (_ *opened, err error) {
 	if err != nil {
 		return nil, bytes.fault(f.Name, err)
 	}
-	ar, err := pqarrow.NewFileReader(pf, pqarrow.ArrowReadProperties{BatchSize: batchRows}, memory.DefaultAllocator)
+	ar, err := pqarrow.NewFileReader(pf, pqarrow.ArrowReadProperties{BatchSize: rowsOf(words.Longest())}, memory.DefaultAllocator)
 	if err != nil {
 		return nil, bytes.fault(f.Name, err)
 	}
 	return &opened{FileReader: ar, watched: bytes, object: object}, nil
 }
+
+// rowsOf is how many rows with a word of so many bytes are read at once.
+func rowsOf(word int) int64 { return int64(min(batchRows, max(1, batchBytes/max(1, word)))) }
 
 // Close closes the file.
 func (o *opened) Close() { o.object.Close() }

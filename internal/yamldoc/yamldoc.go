@@ -49,8 +49,8 @@ type lineFault struct {
 // leaves no variable set. The root is null when the file is not readable, which Err then tells.
 func New(name string, data []byte, lookup func(string) (string, bool)) (r *Reader, root Node) {
 	r = &Reader{name: name, lookup: lookup}
-	if len(data) > maxBytes {
-		r.fault(1, fmt.Errorf("larger than %d bytes", maxBytes))
+	if line, err := Check(data, 0); err != nil {
+		r.fault(line, err)
 		return r, nil
 	}
 	// A broken document must not take the program down, whatever the YAML library makes of it.

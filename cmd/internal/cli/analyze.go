@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"tailgate/analyze"
 	"tailgate/internal/atomicfile"
 	"tailgate/internal/parquetio"
+	"tailgate/internal/smallfile"
 	"tailgate/internal/version"
 	"tailgate/schemas"
 )
@@ -186,7 +186,7 @@ func (a *app) loadGate(path string) (*analyze.Gate, error) {
 	if path == "" {
 		return nil, nil
 	}
-	data, err := os.ReadFile(path)
+	data, err := smallfile.Config(path)
 	if err != nil {
 		return nil, fmt.Errorf("reading the gate: %w", err)
 	}

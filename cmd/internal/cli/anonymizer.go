@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strconv"
 
 	"github.com/spf13/pflag"
 
 	"tailgate/anonymize"
 	"tailgate/ingest"
+	"tailgate/internal/smallfile"
 	"tailgate/internal/version"
 	"tailgate/schemas"
 )
@@ -57,7 +57,7 @@ func (f *anonymizerFlags) options() (anonymize.Options, error) {
 		o.Memo = -1
 	}
 	if f.models != "" {
-		data, err := os.ReadFile(f.models)
+		data, err := smallfile.Config(f.models)
 		if err == nil {
 			o.Models, err = anonymize.ParseModels(f.models, data)
 		}

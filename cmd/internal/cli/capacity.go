@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	"tailgate/analyze"
 	"tailgate/capacity"
 	"tailgate/internal/fault"
+	"tailgate/internal/smallfile"
 	"tailgate/profile"
 	"tailgate/replay"
 	"tailgate/schemas"
@@ -116,7 +116,7 @@ func (a *app) capacityError(err error, dir string) error {
 
 // openCapacity reads the plan and all it names, and reports every fault of them.
 func (a *app) openCapacity(ctx context.Context, path string, f *capacityFlags) (*capacityTest, error) {
-	data, err := os.ReadFile(path)
+	data, err := smallfile.Config(path)
 	if err != nil {
 		return nil, fmt.Errorf("reading the plan: %w", err)
 	}
@@ -158,7 +158,7 @@ func readBacktest(path string) (*analyze.Backtested, error) {
 	if path == "" {
 		return nil, nil
 	}
-	data, err := os.ReadFile(path)
+	data, err := smallfile.Data(path)
 	if err != nil {
 		return nil, fmt.Errorf("reading the calibration: %w", err)
 	}
@@ -210,7 +210,7 @@ func (a *app) replicas(targets string, plan *capacity.Plan) (int, error) {
 	if targets == "" {
 		return 0, nil
 	}
-	data, err := os.ReadFile(targets)
+	data, err := smallfile.Config(targets)
 	if err != nil {
 		return 0, fmt.Errorf("reading targets file: %w", err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tailgate/internal/fault"
+	"tailgate/internal/smallfile"
 	"tailgate/replay"
 	"tailgate/replay/openai"
 )
@@ -42,7 +43,7 @@ func (f *clusterFlags) readCluster(a *app) error {
 	}
 	f.Targets = replay.Targets{URLs: f.urls}
 	if f.file != "" {
-		data, err := os.ReadFile(f.file)
+		data, err := smallfile.Config(f.file)
 		if err != nil {
 			return fmt.Errorf("reading targets file: %w", err)
 		}

@@ -50,6 +50,9 @@ func usage(err error, hint string) error { return fault.Mark(err, fault.Usage, h
 
 func helpHint(cmd *cobra.Command) string { return fmt.Sprintf("see `%s --help`", cmd.CommandPath()) }
 
+// maxFaults are printed of one file: a person mends no more at a time.
+const maxFaults = 40
+
 // printError prints one line per fault, each behind the command's name, and the hint.
 func (a *app) printError(cmd *cobra.Command, err error) {
 	path := "tailgate"
@@ -60,7 +63,11 @@ func (a *app) printError(cmd *cobra.Command, err error) {
 		a.log.Error(err.Error(), "command", path, "exit", exitCode(err), "hint", fault.Hint(err))
 		return
 	}
-	for _, line := range strings.Split(strings.TrimSpace(err.Error()), "\n") {
+	lines := strings.Split(strings.TrimSpace(err.Error()), "\n")
+	if more := len(lines) - maxFaults; more > 0 {
+		lines = append(lines[:maxFaults], fmt.Sprintf("and %d faults more", more))
+	}
+	for _, line := range lines {
 		fmt.Fprintf(a.stderr, "%s: %s\n", path, strings.TrimSpace(line))
 	}
 	if hint := fault.Hint(err); hint != "" {

@@ -14,6 +14,7 @@ import (
 
 	"tailgate/ingest"
 	"tailgate/internal/objstore"
+	"tailgate/internal/smallfile"
 )
 
 // ingestFlags are the flags of `tailgate ingest`.
@@ -160,7 +161,7 @@ func (f *ingestFlags) options() (*ingest.Options, error) {
 	o.Classes, err = readClasses(f.classes)
 	errs = append(errs, err)
 	if f.exclude != "" {
-		data, err := os.ReadFile(f.exclude)
+		data, err := smallfile.Config(f.exclude)
 		if err == nil {
 			o.Exclude, err = ingest.ParseExclude(f.exclude, data)
 		}
@@ -174,7 +175,7 @@ func readClasses(path string) (*ingest.ClassRules, error) {
 	if path == "" {
 		return nil, nil
 	}
-	data, err := os.ReadFile(path)
+	data, err := smallfile.Config(path)
 	if err != nil {
 		return nil, err
 	}

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"tailgate/ingest"
+	"tailgate/internal/smallfile"
 )
 
 // formatUsage describes --format.
@@ -24,7 +24,7 @@ func parseFormat(s string) (string, *ingest.Mapping, error) {
 	case !mapped:
 		return s, nil, nil
 	}
-	data, err := os.ReadFile(path)
+	data, err := smallfile.Config(path)
 	if err != nil {
 		return "", nil, fmt.Errorf("--format: reading %s: %w", path, errors.Unwrap(err))
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -14,6 +13,7 @@ import (
 
 	"tailgate/internal/fault"
 	"tailgate/internal/objstore"
+	"tailgate/internal/smallfile"
 	"tailgate/internal/version"
 	"tailgate/refresh"
 )
@@ -99,7 +99,7 @@ func refreshCode(code int, cron bool, c *refresh.Config) int {
 
 // refreshOptions reads the file and opens what it names, but for the source.
 func (a *app) refreshOptions(ctx context.Context, path string, f *refreshFlags) (*refresh.Options, error) {
-	data, err := os.ReadFile(path)
+	data, err := smallfile.Config(path)
 	if err != nil {
 		return nil, fmt.Errorf("reading the refresh file: %w", err)
 	}

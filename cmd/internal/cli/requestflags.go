@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tailgate/internal/bpe"
+	"tailgate/internal/smallfile"
 	"tailgate/replay"
 	"tailgate/replay/openai"
 )
@@ -74,7 +75,7 @@ func (f *requestFlags) readRequests() error {
 		errs = append(errs, fmt.Errorf("--content: %q is not random or prose", f.content))
 	}
 	if f.template != "" {
-		data, err := os.ReadFile(f.template)
+		data, err := smallfile.Config(f.template)
 		if err == nil {
 			f.parsedTemplate, err = openai.ParseTemplate(f.template, data)
 		}
@@ -139,7 +140,7 @@ func (a *app) apiKey() (string, error) {
 	if path == "" {
 		return "", nil
 	}
-	data, err := os.ReadFile(path)
+	data, err := smallfile.Config(path)
 	if err != nil {
 		return "", fmt.Errorf("%s_FILE: %w", envKey, err)
 	}
