@@ -19,17 +19,21 @@ func FooterAt(r io.ReaderAt, size int64, name string) (map[string]string, int64,
 }
 
 // FileAt opens a file of size bytes without a row type; name is for errors.
-func FileAt(r io.ReaderAt, size int64, name string) (pf *parquet.File, err error) {
+func FileAt(r io.ReaderAt, size int64, name string) (*parquet.File, error) {
+	return fileOf(Watch(r), size, name)
+}
+
+func fileOf(src *Source, size int64, name string) (pf *parquet.File, err error) {
 	defer func() {
 		if p := recover(); p != nil { // parquet-go panics on some broken files
-			err = fmt.Errorf("reading %s: not a readable Parquet file", name)
+			err = src.Fault(name, errors.New("not a readable Parquet file"))
 		}
 	}()
-	if err := CheckFrame(r, size); err != nil {
-		return nil, fmt.Errorf("reading %s: %w", name, err)
+	if err := CheckFrame(src, size); err != nil {
+		return nil, src.Fault(name, err)
 	}
-	if pf, err = parquet.OpenFile(r, size); err != nil {
-		return nil, fmt.Errorf("reading %s: not a readable Parquet file: %w", name, err)
+	if pf, err = parquet.OpenFile(src, size); err != nil {
+		return nil, src.Fault(name, fmt.Errorf("not a readable Parquet file: %w", err))
 	}
 	return pf, nil
 }
@@ -37,16 +41,17 @@ func FileAt(r io.ReaderAt, size int64, name string) (pf *parquet.File, err error
 // OpenAt opens a file of size bytes; name is for errors. Columns that T has and the file lacks read as zero
 // values. Closing the reader leaves r open.
 func OpenAt[T any](r io.ReaderAt, size int64, name string) (_ *Reader[T], err error) {
+	src := Watch(r)
 	defer func() {
-		if p := recover(); p != nil { // parquet-go panics on some broken files
-			err = fmt.Errorf("reading %s: not a readable Parquet file", name)
+		if p := recover(); p != nil { // as it does on columns of other types than T's
+			err = src.Fault(name, errors.New("not a readable Parquet file"))
 		}
 	}()
-	pf, err := FileAt(r, size, name)
+	pf, err := fileOf(src, size, name)
 	if err != nil {
 		return nil, err
 	}
-	return &Reader[T]{r: parquet.NewGenericReader[T](pf), meta: metadata(pf), name: name}, nil
+	return &Reader[T]{src: src, r: parquet.NewGenericReader[T](pf), meta: metadata(pf), name: name}, nil
 }
 
 // ReadAllAt reads all rows of a file of size bytes; name is for errors.
