@@ -47,7 +47,7 @@ func (f *forgetting) derived(ctx context.Context, loners bool) error {
 		if err := f.journal(ctx, day); err != nil {
 			return err
 		}
-		for _, name := range []string{driftName, PrivacyName, HeadroomName} {
+		for _, name := range []string{driftName, driftTable, PrivacyName, HeadroomName, headroomCSV, headroomProm} {
 			if err := f.removeReport(ctx, path.Join(ReportFolder(day), name)); err != nil {
 				return err
 			}
@@ -198,6 +198,9 @@ func (f *forgetting) outsideFolder(ctx context.Context, folder string) error {
 	}
 	out.Folder = folder
 	f.result.Folders = append(f.result.Folders, out)
+	for _, name := range out.dropped {
+		f.result.Removed = append(f.result.Removed, ForgottenFile{File: filepath.Join(folder, name), What: "trace of a format that is only written once"})
+	}
 	if f.o.DryRun {
 		return nil
 	}
