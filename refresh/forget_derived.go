@@ -113,8 +113,15 @@ func (f *forgetting) removeReport(ctx context.Context, key string) error {
 	return f.guarded(ctx, "remove-"+key, func() error { return f.o.Root.Remove(ctx, key) })
 }
 
-// rewriteFolder takes the rows out of the traces of a folder of the root, which is replaced whole.
+// rewriteFolder takes the rows out of the traces of a folder of the root, which is replaced whole. An unfinished one is
+// removed, to be made again.
 func (f *forgetting) rewriteFolder(ctx context.Context, folder string) error {
+	if m, err := f.o.Root.manifest(ctx, folder); err != nil || m == nil {
+		if err == nil { // a run was killed while it sent the folder to a bucket: it may hold files of before and of after
+			err = f.remove(ctx, folder)
+		}
+		return err
+	}
 	dir, drop, err := f.o.Root.Local(ctx, folder)
 	if err != nil {
 		return err

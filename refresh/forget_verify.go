@@ -2,8 +2,11 @@ package refresh
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -58,7 +61,7 @@ func (f *forgetting) searchPlace(ctx context.Context, place *Root, named string,
 			return err
 		}
 		for _, u := range report.Unreadable {
-			if file := named + u.File + ": " + u.Reason; !slices.Contains(f.result.Unreadable, file) {
+			if file := named + u.File + ": " + u.Reason; !slices.Contains(f.result.Unreadable, file) && f.mayHold(ctx, place, u.File) {
 				f.result.Unreadable = append(f.result.Unreadable, file)
 			}
 		}
@@ -82,6 +85,19 @@ func (f *forgetting) searchPlace(ctx context.Context, place *Root, named string,
 		}
 	}
 	return nil
+}
+
+// mayHold tells whether a file that could not be searched may hold a token. One that is gone by now was in the making, and
+// the lease, which is written again and again meanwhile, holds no rows.
+func (f *forgetting) mayHold(ctx context.Context, place *Root, key string) bool {
+	if place == f.o.Root && path.Dir(key) == StateFolder && strings.HasSuffix(key, path.Base(leaseFile)) {
+		return false
+	}
+	file, err := place.Open(ctx, key)
+	if err == nil {
+		file.Close()
+	}
+	return !errors.Is(err, fs.ErrNotExist) || strings.HasSuffix(key, "held back") // its name has a token
 }
 
 // toRewrite tells, in a dry run, whether a file is one of those that a run rewrites or has removed by then.
