@@ -205,7 +205,7 @@ func (f *forgetter) look(ctx context.Context, seg *segmentFile, days, sessions m
 	defer file.Close()
 	r, err := parquetio.OpenAt[who](file, file.Size(), seg.path)
 	if err != nil {
-		return 0, fault.Mark(err, fault.Data, "")
+		return 0, err
 	}
 	defer r.Close()
 	batch := make([]who, batchRows)
@@ -215,7 +215,7 @@ func (f *forgetter) look(ctx context.Context, seg *segmentFile, days, sessions m
 			return n, nil
 		}
 		if err != nil {
-			return n, fault.Mark(err, fault.Data, "")
+			return n, err
 		}
 		for i := range batch[:read] {
 			row := &batch[i]

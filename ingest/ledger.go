@@ -2,7 +2,9 @@ package ingest
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"math/bits"
 	"path"
 
@@ -80,12 +82,16 @@ func deadLetters(ctx context.Context, s objects) ([]DeadLetter, error) {
 func readLedger(ctx context.Context, s objects, key string) ([]DeadLetter, error) {
 	r, err := s.Open(ctx, key)
 	if err != nil {
-		return nil, fault.Mark(fmt.Errorf("reading the ledger: %w", err), fault.Data, "")
+		err = fmt.Errorf("reading the ledger: %w", err)
+		if errors.Is(err, fs.ErrNotExist) {
+			err = fault.Mark(err, fault.Data, "")
+		}
+		return nil, err
 	}
 	defer r.Close()
 	rows, err := parquetio.ReadAllAt[DeadLetter](r, r.Size(), locate(s, key))
 	if err != nil {
-		return nil, fault.Mark(fmt.Errorf("reading the ledger: %w", err), fault.Data, "")
+		return nil, fmt.Errorf("reading the ledger: %w", err)
 	}
 	return rows, nil
 }

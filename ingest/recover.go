@@ -150,6 +150,12 @@ func brokenLog(id logID, what string) error {
 
 // readSegment reads a segment's footer and compares it with the object's name.
 func readSegment(ctx context.Context, s objects, key string) (segmentFile, error) {
+	return readFacts(ctx, s, key, func(f *segmentFacts) bool { return f.First == firstOffset(key) && f.Next > f.First })
+}
+
+// readFacts reads the footer of a segment, or of later rows of one; fits tells whether its offsets are those that its
+// name promises.
+func readFacts(ctx context.Context, s objects, key string, fits func(*segmentFacts) bool) (segmentFile, error) {
 	seg := segmentFile{key: key, path: locate(s, key)}
 	r, err := s.Open(ctx, key)
 	if err != nil {
@@ -158,13 +164,13 @@ func readSegment(ctx context.Context, s objects, key string) (segmentFile, error
 	defer r.Close()
 	footer, rows, err := parquetio.FooterAt(r, r.Size(), seg.path)
 	if err != nil {
-		return seg, fault.Mark(err, fault.Data, "")
+		return seg, err
 	}
 	seg.footer = footer
 	if footer[schemas.KeySchema] != schemas.TableSegment || json.Unmarshal([]byte(footer[keySegment]), &seg.facts) != nil {
 		return seg, fault.Mark(fmt.Errorf("reading %s: not a segment", seg.path), fault.Data, "")
 	}
-	if seg.facts.First != firstOffset(key) || seg.facts.Next <= seg.facts.First || seg.facts.Rows != rows {
+	if seg.facts.Rows != rows || !fits(&seg.facts) {
 		return seg, fault.Mark(fmt.Errorf("reading %s: footer and file disagree", seg.path), fault.Data, "")
 	}
 	return seg, nil

@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"path"
 
-	"tailgate/internal/fault"
 	"tailgate/internal/parquetio"
 	"tailgate/schemas"
 )
@@ -150,7 +149,8 @@ func (o *resolution) write(ctx context.Context, s drafts, key string, footer sch
 func reprocessedFiles(ctx context.Context, s objects, id logID, f *segmentFacts) ([]segmentFile, error) {
 	var out []segmentFile
 	for n := 0; ; n++ {
-		seg, err := readReprocessed(ctx, s, path.Join(id.folder(reprocessedFolder), reprocessedName(f.First, f.Next, n)), f)
+		seg, err := readFacts(ctx, s, path.Join(id.folder(reprocessedFolder), reprocessedName(f.First, f.Next, n)),
+			func(got *segmentFacts) bool { return got.First == f.First && got.Next == f.Next })
 		if errors.Is(err, fs.ErrNotExist) {
 			return out, nil
 		}
@@ -160,25 +160,6 @@ func reprocessedFiles(ctx context.Context, s objects, id logID, f *segmentFacts)
 		seg.id = id
 		out = append(out, seg)
 	}
-}
-
-func readReprocessed(ctx context.Context, s objects, key string, f *segmentFacts) (segmentFile, error) {
-	seg := segmentFile{key: key, path: locate(s, key)}
-	r, err := s.Open(ctx, key)
-	if err != nil {
-		return seg, err
-	}
-	defer r.Close()
-	footer, rows, err := parquetio.FooterAt(r, r.Size(), seg.path)
-	if err != nil {
-		return seg, fault.Mark(err, fault.Data, "")
-	}
-	seg.footer = footer
-	if footer[schemas.KeySchema] != schemas.TableSegment || json.Unmarshal([]byte(footer[keySegment]), &seg.facts) != nil ||
-		seg.facts.Rows != rows || seg.facts.First != f.First || seg.facts.Next != f.Next {
-		return seg, fault.Mark(fmt.Errorf("reading %s: footer and file disagree", seg.path), fault.Data, "")
-	}
-	return seg, nil
 }
 
 // openLetters returns the letters of a segment that no later file resolves, and how many such files there are.
@@ -246,7 +227,7 @@ func eachPlace(ctx context.Context, s objects, key string, f func(offset int64, 
 	defer file.Close()
 	r, err := parquetio.OpenAt[lineage](file, file.Size(), locate(s, key))
 	if err != nil {
-		return fault.Mark(err, fault.Data, "")
+		return err
 	}
 	defer r.Close()
 	batch := make([]lineage, batchRows)
@@ -256,7 +237,7 @@ func eachPlace(ctx context.Context, s objects, key string, f func(offset int64, 
 			return nil
 		}
 		if err != nil {
-			return fault.Mark(err, fault.Data, "")
+			return err
 		}
 		for _, row := range batch[:n] {
 			f(row.Offset, row.Index)

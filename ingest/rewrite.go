@@ -79,7 +79,7 @@ func (w *rewriter) note(ctx context.Context, seg *segmentFile, now, next int64) 
 func (w *rewriter) copy(ctx context.Context, file *objstore.Reader, seg *segmentFile, d *objstore.Draft) (gone int64, err error) {
 	r, err := parquetio.OpenAt[schemas.Request](file, file.Size(), seg.path)
 	if err != nil {
-		return 0, fault.Mark(err, fault.Data, "")
+		return 0, err
 	}
 	defer r.Close()
 	out := parquetio.NewWriter[schemas.Request](d, seg.footer, parquetio.SegmentGroup)
@@ -91,7 +91,7 @@ func (w *rewriter) copy(ctx context.Context, file *objstore.Reader, seg *segment
 			break
 		}
 		if err != nil {
-			return 0, fault.Mark(err, fault.Data, "")
+			return 0, err
 		}
 		if ctx.Err() != nil {
 			return 0, fmt.Errorf("rewriting %s: %w", seg.path, context.Cause(ctx))

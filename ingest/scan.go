@@ -65,7 +65,7 @@ func (b *build) scanSegment(ctx context.Context, i int, sorter *spill.Sorter) (i
 	b.in.inputs[i] = digest
 	cells, err := parquetio.OpenCells(file, file.Size(), s.path)
 	if err != nil {
-		return 0, fault.Mark(err, fault.Data, "")
+		return 0, err
 	}
 	defer cells.Close()
 	midnight, err := time.Parse(time.DateOnly, b.o.Day)
@@ -103,7 +103,7 @@ func (b *build) scanSegment(ctx context.Context, i int, sorter *spill.Sorter) (i
 		}
 	}
 	if err := cells.Err(); err != nil {
-		return ids, fault.Mark(err, fault.Data, "")
+		return ids, err
 	}
 	if want := s.facts.Days[b.o.Day]; rows != want {
 		return ids, fault.Mark(fmt.Errorf("reading %s: %d rows of %s, its footer says %d", s.path, rows, b.o.Day, want),

@@ -36,7 +36,7 @@ func ReadLake(ctx context.Context, lake string, o LakeOptions) (*LakePart, error
 	}
 	file, err := parquetio.OpenChunks(path)
 	if err != nil {
-		return nil, fault.Mark(err, fault.Data, "") // it names the file
+		return nil, err
 	}
 	defer file.Close()
 	footer := file.Footer()

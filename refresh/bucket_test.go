@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -29,8 +30,54 @@ import (
 // bucketOf puts all files of a site into a bucket of an in-process server, and opens the root and its lake there.
 func bucketOf(t *testing.T, s *site) (root, lake *objstore.S3) {
 	t.Helper()
+	return dyingBucketOf(t, s, &writesLeft{})
+}
+
+// writesLeft ends a process that writes to a bucket, as its server sees it: after so many writes nothing comes any more.
+type writesLeft struct {
+	mu    sync.Mutex
+	on    bool
+	left  int
+	ended bool
+}
+
+// begin lets n writes through, and then nothing.
+func (l *writesLeft) begin(n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.on, l.left, l.ended = true, n, false
+}
+
+// end lets everything through again, and tells whether the process had died.
+func (l *writesLeft) end() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.on = false
+	return l.ended
+}
+
+func (l *writesLeft) lets(r *http.Request) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.on {
+		return true
+	}
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		if l.left--; l.left < 0 {
+			l.ended = true
+		}
+	}
+	return !l.ended
+}
+
+func dyingBucketOf(t *testing.T, s *site, life *writesLeft) (root, lake *objstore.S3) {
+	t.Helper()
 	fake := gofakes3.New(s3mem.New()).Server()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !life.lets(r) {
+			w.WriteHeader(http.StatusForbidden) // which no client asks for again
+			return
+		}
 		r.Header.Del("X-Amz-Checksum-Crc32") // it would keep that of an earlier object
 		fake.ServeHTTP(w, r)
 	}))
@@ -188,5 +235,111 @@ func TestUnfinishedFolderInABucket(t *testing.T) {
 	}
 	if sum, err := n.folderDigest(t.Context(), folder); sum == "" || err != nil {
 		t.Errorf("the folder is not whole: %v", err)
+	}
+}
+
+// Ended after any number of writes to the bucket, forget and retention are finished by the next run: nothing of others is
+// lost, no table is half there, and what was to go is gone.
+func TestForgetAndRetainKilledInABucket(t *testing.T) {
+	s, _, want := twoDays(t, 1, true)
+	life := &writesLeft{}
+	bucket, lake := dyingBucketOf(t, s, life)
+	root, err := OpenRoot("s3://harbour/root", bucket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := func(day int) []schemas.Request {
+		t.Helper()
+		data, err := objstore.ReadAll(t.Context(), lake, "day="+dayName(day)+"/"+lakeTable)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows, err := parquetio.ReadAllAt[schemas.Request](strings.NewReader(string(data)), int64(len(data)), "day")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return rows
+	}
+	runs := 0
+	until := func(do func() error, check func()) {
+		t.Helper()
+		for n := 3; ; n += max(killPoints()/2, 1) {
+			life.begin(n)
+			err := do()
+			died := life.end()
+			check()
+			if !died {
+				if err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			runs++
+			// Nobody waits here until the lease of the dead has run out.
+			if err := root.Remove(t.Context(), leaseFile); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				t.Fatal(err)
+			}
+		}
+	}
+	until(func() error {
+		_, err := Forget(t.Context(), ForgetOptions{Root: root, Lake: "s3://harbour/root/lake", Bucket: lake, Keys: s.keys, Kind: schemas.ForgetTenant,
+			Name: []byte(gone), Tool: "test", Lease: time.Hour})
+		return err
+	}, func() {
+		for day := range 2 {
+			if n := len(rows(day)); n != 80 && n != 64 {
+				t.Fatalf("day %d has %d rows", day, n)
+			}
+		}
+	})
+	for day := range 2 {
+		if diff := sameBut(want[day], rows(day)); diff != "" {
+			t.Error(diff)
+		}
+		dir, drop, err := root.Local(t.Context(), TraceFolder(dayName(day)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 { // else its rewriting was cut, and the job makes it again
+			checkTrace(t, filepath.Join(dir, "all.jsonl.zst"), 64)
+		}
+		drop()
+	}
+	report, err := audit.Bucket(t.Context(), bucket, audit.Options{Canaries: [][]byte{[]byte(s.token("tenant", gone))}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range report.Findings {
+		if f.What == audit.WhatCanary && !strings.HasPrefix(f.File, "lake/_forgotten/") {
+			t.Errorf("left: %+v", f)
+		}
+	}
+	until(func() error {
+		log := slog.New(slog.DiscardHandler)
+		l, err := acquire(t.Context(), root, time.Hour, time.Now, log)
+		if err != nil {
+			return err
+		}
+		defer l.release(t.Context())
+		return Retain(t.Context(), &Night{Config: &Config{Retention: RetentionConfig{Days: 24 * time.Hour, BlockKeys: forEver, Pseudonym: forEver}}, Root: root,
+			Keys: s.keys, Now: func() time.Time { return nightAt(2) }, Log: log, Status: &Status{LastGoodDay: dayName(1)}, lease: l, crash: func(string) {},
+			o: &Options{Bucket: lake}})
+	}, func() {
+		if n := len(rows(1)); n != 64 {
+			t.Fatalf("the day that stays has %d rows", n)
+		}
+	})
+	list, err := root.List(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range list {
+		if strings.Contains(o.Key, dayName(0)) {
+			t.Errorf("%s is left", o.Key)
+		}
+	}
+	t.Logf("ended %d times", runs)
+	if runs < 5 {
+		t.Errorf("ended %d times only", runs)
 	}
 }

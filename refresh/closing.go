@@ -182,7 +182,7 @@ func (n *Night) writeHeadroom(ctx context.Context, h *capacity.Headroom, key str
 	for _, f := range []struct {
 		key  string
 		data []byte
-	}{{folder + "/headroom.csv", csv.Bytes()}, {folder + "/headroom.prom", prom.Bytes()}, {key, append(text, '\n')}} {
+	}{{path.Join(folder, headroomCSV), csv.Bytes()}, {path.Join(folder, headroomProm), prom.Bytes()}, {key, append(text, '\n')}} {
 		if err := n.Replace(ctx, f.key, f.data); err != nil {
 			return err
 		}

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"tailgate/anonymize"
-	"tailgate/anonymize/audit"
 	"tailgate/ingest"
 	"tailgate/internal/fault"
 	"tailgate/internal/objstore"
@@ -71,10 +70,15 @@ type ForgetResult struct {
 	Again []string `json:"again"`
 	// Unsearched are days whose pseudonym key is gone: nobody can tell any more which of their rows are his.
 	Unsearched []UnsearchedDay `json:"unsearched"`
-	// Left are files that still hold a token of his, outside of the tombstones: of a kind that is not rewritten, or
+	// Removed are files that tailgate made of rows and that held a token of his: pages, reports, tables of counts, traces of
+	// formats that are only written once.
+	Removed []ForgottenFile `json:"removed"`
+	// Left are files that still hold a token of his, outside of the tombstones: tailgate did not write them, or they were
 	// written meanwhile.
-	Left  []string `json:"left"`
-	Notes []string `json:"notes"`
+	Left []string `json:"left"`
+	// Unreadable are files that could not be searched to their end, with the reason: they may hold a token.
+	Unreadable []string `json:"unreadable"`
+	Notes      []string `json:"notes"`
 }
 
 // What became of a day of the lake.
@@ -96,7 +100,9 @@ type ForgottenDay struct {
 type ForgottenFolder struct {
 	Folder string `json:"folder"`
 	Rows   int64  `json:"rows"`  // taken out
-	Files  int    `json:"files"` // rewritten
+	Files  int    `json:"files"` // rewritten, or removed
+
+	dropped []string // of them, removed
 }
 
 // UnsearchedDay is a published day that cannot be searched.
@@ -109,11 +115,12 @@ type UnsearchedDay struct {
 // out. Rows are found by their tokens under every pseudonym key that lives.
 //
 // First the tombstone stands, with what was found; then segments are rewritten, days built again or filtered, traces and
-// results rewritten, profiles removed to be made again; at the end all bytes are searched for the tokens. Each file and
-// each folder is replaced whole. A run that was killed at any point is finished by the next.
+// results rewritten, profiles removed to be made again; at the end all bytes are searched for the tokens, and pages,
+// reports and tables of tailgate that hold one are removed. Each file and each folder is replaced whole. A run that was
+// killed at any point is finished by the next.
 //
 // Errors: fault.Usage for options; fault.Key without a pseudonym key, and where a token is left at the end; fault.Data for
-// a broken lake or file.
+// a broken lake or file, and where a file could not be searched.
 func Forget(ctx context.Context, o ForgetOptions) (*ForgetResult, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -125,7 +132,11 @@ func Forget(ctx context.Context, o ForgetOptions) (*ForgetResult, error) {
 		o.Crash = func(string) {}
 	}
 	f := &forgetting{o: &o, result: &ForgetResult{DryRun: o.DryRun, Tombstones: []string{}, Epochs: []string{}, Days: []ForgottenDay{},
-		Folders: []ForgottenFolder{}, Again: []string{}, Unsearched: []UnsearchedDay{}, Left: []string{}, Notes: []string{}}}
+		Folders: []ForgottenFolder{}, Again: []string{}, Unsearched: []UnsearchedDay{}, Removed: []ForgottenFile{}, Left: []string{}, Unreadable: []string{}, Notes: []string{}}}
+	f.lake = &Root{store: objstore.NewDir(o.Lake), name: o.Lake}
+	if o.Bucket != nil {
+		f.lake = &Root{store: o.Bucket, name: o.Lake, bucket: o.Bucket}
+	}
 	if o.Root != nil && !o.DryRun {
 		if o.Lease == 0 {
 			o.Lease = time.Minute
@@ -179,7 +190,7 @@ func (f *forgetting) run(ctx context.Context) error {
 	if f.result.Segments.Rows == 0 && len(f.result.Days) == 0 && !f.o.Again {
 		f.note("no row has this name: it must be as the gateway logs it, whole and letter by letter")
 	}
-	if f.o.DryRun || len(tokens) == 0 {
+	if len(tokens) == 0 {
 		return nil
 	}
 	return f.verify(ctx, tokens)
@@ -241,7 +252,11 @@ func (f *forgetting) one(ctx context.Context, t schemas.Tombstone) error {
 		}
 	}
 	f.o.Crash("after-derived")
-	for _, dir := range f.o.Also {
+	inside, err := f.otherFolders()
+	if err != nil {
+		return err
+	}
+	for _, dir := range append(inside, f.o.Also...) {
 		if err := f.outside(ctx, dir, found.Loners > 0); err != nil {
 			return err
 		}
@@ -326,50 +341,4 @@ func (f *forgetting) published(ctx context.Context) ([]string, error) {
 		}
 	}
 	return days, nil
-}
-
-// verify searches every byte for the tokens.
-func (f *forgetting) verify(ctx context.Context, tokens []string) error {
-	o := audit.Options{}
-	for _, t := range tokens {
-		o.Canaries = append(o.Canaries, []byte(t))
-	}
-	places := slices.Clone(f.o.Also)
-	root := f.lake
-	if f.o.Root != nil {
-		root = f.o.Root
-	}
-	for _, place := range append([]string{""}, places...) {
-		report, err := f.audit(ctx, root, place, o)
-		if err != nil {
-			return err
-		}
-		if place != "" {
-			place += "/"
-		}
-		for _, found := range report.Findings {
-			if found.What != audit.WhatCanary || strings.Contains("/"+found.File, "/_forgotten/") || slices.Contains(f.result.Left, place+found.File) {
-				continue
-			}
-			f.result.Left = append(f.result.Left, place+found.File)
-		}
-		for _, u := range report.Unreadable {
-			f.result.Notes = append(f.result.Notes, fmt.Sprintf("%s%s could not be searched: %s", place, u.File, u.Reason))
-		}
-	}
-	if n := len(f.result.Left); n > 0 {
-		return fault.Mark(fmt.Errorf("forgetting: %d files still hold a token, such as %s", n, f.result.Left[0]), fault.Key,
-			"remove them or make them again, then `tailgate forget … --again`")
-	}
-	return nil
-}
-
-func (f *forgetting) audit(ctx context.Context, root *Root, place string, o audit.Options) (*audit.Report, error) {
-	switch {
-	case place != "":
-		return audit.Path(ctx, place, o)
-	case root.bucket != nil:
-		return audit.Bucket(ctx, root.bucket, o)
-	}
-	return audit.Path(ctx, root.name, o)
 }

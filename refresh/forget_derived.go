@@ -47,7 +47,7 @@ func (f *forgetting) derived(ctx context.Context, loners bool) error {
 		if err := f.journal(ctx, day); err != nil {
 			return err
 		}
-		for _, name := range []string{driftName, PrivacyName, HeadroomName} {
+		for _, name := range []string{driftName, driftTable, PrivacyName, HeadroomName, headroomCSV, headroomProm} {
 			if err := f.removeReport(ctx, path.Join(ReportFolder(day), name)); err != nil {
 				return err
 			}
@@ -113,8 +113,15 @@ func (f *forgetting) removeReport(ctx context.Context, key string) error {
 	return f.guarded(ctx, "remove-"+key, func() error { return f.o.Root.Remove(ctx, key) })
 }
 
-// rewriteFolder takes the rows out of the traces of a folder of the root, which is replaced whole.
+// rewriteFolder takes the rows out of the traces of a folder of the root, which is replaced whole. An unfinished one is
+// removed, to be made again.
 func (f *forgetting) rewriteFolder(ctx context.Context, folder string) error {
+	if m, err := f.o.Root.manifest(ctx, folder); err != nil || m == nil {
+		if err == nil { // a run was killed while it sent the folder to a bucket: it may hold files of before and of after
+			err = f.remove(ctx, folder)
+		}
+		return err
+	}
 	dir, drop, err := f.o.Root.Local(ctx, folder)
 	if err != nil {
 		return err
@@ -198,6 +205,9 @@ func (f *forgetting) outsideFolder(ctx context.Context, folder string) error {
 	}
 	out.Folder = folder
 	f.result.Folders = append(f.result.Folders, out)
+	for _, name := range out.dropped {
+		f.result.Removed = append(f.result.Removed, ForgottenFile{File: filepath.Join(folder, name), What: "trace of a format that is only written once"})
+	}
 	if f.o.DryRun {
 		return nil
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"tailgate/internal/atomicfile"
@@ -57,11 +58,13 @@ func (f *forgottenRows) rewriteFiles(ctx context.Context, dir, tool string, dry 
 	for _, e := range entries {
 		path := filepath.Join(dir, e.Name())
 		var c fileCount
-		switch kindOf(path, e) {
+		switch kind := kindOf(path); kind {
 		case schemas.TableTrace:
 			c, err = f.trace(ctx, path, tool, dry)
 		case schemas.TableResults:
 			c, err = f.results(ctx, path, dry)
+		case kindCSV, kindLines:
+			c, err = f.text(ctx, path, kind, dry)
 		default:
 			continue
 		}
@@ -72,6 +75,9 @@ func (f *forgottenRows) rewriteFiles(ctx context.Context, dir, tool string, dry 
 			counts[e.Name()] = c
 			out.Rows += c.gone
 			out.Files++
+			if c.dropped {
+				out.dropped = append(out.dropped, e.Name())
+			}
 		}
 	}
 	if len(counts) == 0 || dry {
@@ -81,14 +87,26 @@ func (f *forgottenRows) rewriteFiles(ctx context.Context, dir, tool string, dry 
 }
 
 // fileCount is what became of one file.
-type fileCount struct{ rows, gone, sent int64 }
+type fileCount struct {
+	rows, gone, sent int64
+	dropped          bool // it is removed, since nothing writes its format again
+}
 
-// kindOf tells traces and results from other files, "" = another one.
-func kindOf(path string, e os.DirEntry) string {
-	name := e.Name()
-	switch {
-	case !e.Type().IsRegular() || strings.HasPrefix(name, "."):
+// kindOf tells traces, results and their rows as text from other files, "" = another one.
+func kindOf(path string) string {
+	info, err := os.Lstat(path)
+	if err != nil {
 		return ""
+	}
+	name := info.Name()
+	switch {
+	case !info.Mode().IsRegular() || strings.HasPrefix(name, "."):
+		return ""
+	case strings.HasSuffix(name, ".csv"):
+		if _, err := os.Stat(path + trace.SidecarSuffix); err == nil {
+			return schemas.TableTrace
+		}
+		return kindCSV
 	case strings.HasSuffix(name, ".parquet"):
 		footer, _, err := parquetio.Footer(path)
 		if t := footer[schemas.KeySchema]; err == nil && (t == schemas.TableTrace || t == schemas.TableResults) {
@@ -97,6 +115,9 @@ func kindOf(path string, e os.DirEntry) string {
 	case strings.HasSuffix(strings.TrimSuffix(strings.TrimSuffix(name, ".gz"), ".zst"), ".jsonl"):
 		if _, err := os.Stat(path + trace.SidecarSuffix); err == nil {
 			return schemas.TableTrace
+		}
+		if filepath.Ext(name) == ".jsonl" {
+			return kindLines
 		}
 	}
 	return ""
@@ -121,28 +142,29 @@ func (f *forgottenRows) trace(ctx context.Context, path, tool string, dry bool) 
 			}
 		}
 	}
-	if c.rows = int64(len(t.Rows)) - c.gone; c.gone == 0 || dry {
+	c.rows = int64(len(t.Rows)) - c.gone
+	format := writtenFormat(path, t.Meta.Format)
+	if c.dropped = c.gone > 0 && format == ""; c.gone == 0 || dry {
 		return c, nil
+	}
+	if c.dropped {
+		return c, errors.Join(os.Remove(path), os.Remove(path+trace.SidecarSuffix))
 	}
 	left := t.Select(func(row int) bool { return !gone[row] })
 	left.Meta.LengthUs = length
 	renumber(left, touched)
-	format := ""
-	if filepath.Ext(path) == ".parquet" {
-		format = trace.FormatParquet
-	} else if format, err = writtenFormat(t.Meta.Format); err != nil {
-		return c, fmt.Errorf("rewriting %s: %w", path, err)
-	}
 	return c, left.WriteFile(path, format, tool)
 }
 
-// writtenFormat is the format in which a trace that was read is written again.
-func writtenFormat(read string) (string, error) {
-	switch read {
-	case trace.FormatMooncake, trace.FormatVLLM, trace.FormatBailian:
-		return read, nil
+// writtenFormat is the format in which a trace that was read is written again; "" = in none that keeps what it holds.
+func writtenFormat(path, read string) string {
+	switch {
+	case filepath.Ext(path) == ".parquet":
+		return trace.FormatParquet
+	case read == trace.FormatMooncake, read == trace.FormatVLLM, read == trace.FormatBailian:
+		return read
 	}
-	return "", fmt.Errorf("a trace of format %s is not written again", read)
+	return ""
 }
 
 // renumber gives the rows of the sessions their turns from 0 and the row before as parent.
@@ -243,6 +265,9 @@ func mendManifest(dir string, counts map[string]fileCount) error {
 		return err
 	}
 	var gone int64
+	m.Files = slices.DeleteFunc(m.Files, func(d schemas.FileDigest) bool {
+		return counts[strings.TrimSuffix(d.Name, trace.SidecarSuffix)].dropped
+	})
 	for i := range m.Files {
 		d := &m.Files[i]
 		base := strings.TrimSuffix(d.Name, trace.SidecarSuffix)

@@ -366,3 +366,94 @@ func TestForgetRefusesAnEmptyName(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// What tailgate made of rows and holds a token is removed, rows as text are rewritten, and what others wrote is left and
+// named: without such a file a run ends well.
+func TestForgetWhatWasMadeOfRows(t *testing.T) {
+	s, runs, _ := twoDays(t, 1, true)
+	token, run := s.token("tenant", gone), filepath.Join(runs, "night", "one")
+	other := s.token("tenant", "team-quay")
+	makeOfRows(s, run, token, other)
+	o := s.forgetOptions(runs)
+	o.DryRun = true
+	dry, err := Forget(t.Context(), o)
+	if err != nil || len(dry.Removed) != len(madeNames) || len(dry.Left) != 0 || len(holding(t, run, token)) < len(madeNames) {
+		t.Fatalf("a dry run: %+v, %v", dry, err)
+	}
+	o.DryRun = false
+	r, err := Forget(t.Context(), o)
+	if err != nil || len(r.Left) != 0 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	var names []string
+	for _, made := range r.Removed {
+		names = append(names, filepath.Base(made.File))
+		if made.What == "" {
+			t.Errorf("%+v", made)
+		}
+	}
+	slices.Sort(names)
+	if diff := cmp.Diff(madeNames, names); diff != "" {
+		t.Error(diff)
+	}
+	for name, want := range map[string]string{
+		"rows.csv":   "row,tenant,status\n1," + other + ",\"o\nk\"\n3,,ok\n",
+		"rows.jsonl": `{"row":1,"tenant":"` + other + `"}` + "\n\n" + `{"row":3,"tenant":null}`,
+		"plain.html": "<p>nobody</p>",
+	} {
+		if got, err := os.ReadFile(filepath.Join(run, name)); err != nil || string(got) != want {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+	}
+	checkRun(t, run)
+	m, err := schemas.ReadManifest(run)
+	if err != nil || len(m.Files) != 1 {
+		t.Errorf("the manifest names what was removed: %+v, %v", m.Files, err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(runs, "profile", "*")); len(left) != 0 {
+		t.Errorf("half a profile is left: %v", left)
+	}
+}
+
+// madeNames are the files of makeOfRows that go.
+var madeNames = []string{"buckets.parquet", "gate.xml", "page.html", "profile", "report.json", "trace.csv"}
+
+// makeOfRows writes what commands make of results: each file holds the token, but one.
+func makeOfRows(s *site, run, token, other string) {
+	s.t.Helper()
+	for name, text := range map[string]string{
+		"page.html":   "<!doctype html>\n<meta name=\"generator\" content=\"tailgate\">\n<td>" + token + "</td>",
+		"plain.html":  "<p>nobody</p>",
+		"report.json": `{"definition": "tailgate/1", "buckets": [{"by": {"tenant": "` + token + `"}}]}`,
+		"gate.xml":    `<testsuites><testsuite name="tailgate gate"><testcase name="` + token + `"/></testsuite></testsuites>`,
+		"rows.csv":    "row,tenant,status\n0," + token + ",ok\n1," + other + ",\"o\nk\"\n2," + token + ",ok\n3,,ok\n",
+		"rows.jsonl":  `{"row":0,"tenant":"` + token + `"}` + "\n" + `{"row":1,"tenant":"` + other + `"}` + "\n\n" + `{"row":2,"tenant":"` + token + `"}` + "\n" + `{"row":3,"tenant":null}`,
+	} {
+		s.write(filepath.Join(run, name), text)
+	}
+	s.parquet(filepath.Join(run, "buckets.parquet"), schemas.TableBuckets, []schemas.Bucket{{By: `{"tenant":"` + token + `"}`}})
+	tr, err := trace.Load(s.t.Context(), s.path(TraceFolder(dayName(0)), "all.jsonl.zst"), trace.Options{})
+	if err == nil {
+		err = tr.WriteFile(filepath.Join(run, "trace.csv"), trace.FormatBurstGPT, "test")
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	m, err := schemas.ReadManifest(run)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	d, err := schemas.DigestFile(run, filepath.Join(run, "buckets.parquet"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	m.Files = append(m.Files, d)
+	if err := m.Write(run); err != nil {
+		s.t.Fatal(err)
+	}
+	profile := filepath.Join(filepath.Dir(filepath.Dir(run)), "profile")
+	s.mkdir(profile)
+	s.parquet(filepath.Join(profile, "profile_rate.parquet"), schemas.TableProfileRate, []schemas.ProfileRate{{ProfileKey: schemas.ProfileKey{Tenant: token}}})
+	s.parquet(filepath.Join(profile, "profile_meta.parquet"), schemas.TableProfileMeta, []schemas.ProfileMeta{{}})
+	s.manifest(profile, "profile", []string{"profile_rate.parquet", "profile_meta.parquet"}, 1)
+}

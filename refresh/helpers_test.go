@@ -185,6 +185,24 @@ func (s *site) write(path, text string) {
 	}
 }
 
+// parquet writes a table that matters only by what it holds.
+func (s *site) parquet(path, table string, rows any) {
+	s.t.Helper()
+	var err error
+	footer := schemas.Footer{Schema: table}.Map()
+	switch rows := rows.(type) {
+	case []schemas.Bucket:
+		err = parquetio.WriteFile(path, footer, rows)
+	case []schemas.ProfileRate:
+		err = parquetio.WriteFile(path, footer, rows)
+	case []schemas.ProfileMeta:
+		err = parquetio.WriteFile(path, footer, rows)
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
 func (s *site) manifest(dir, kind string, names []string, rows int64) {
 	s.t.Helper()
 	m := schemas.Manifest{Kind: kind, EndedAt: nightAt(1)}
@@ -271,4 +289,12 @@ func (s *site) night(c Config, now time.Time) *Night {
 	s.t.Cleanup(func() { l.release(context.Background()) })
 	return &Night{Config: &c, Root: root, Keys: s.keys, Day: dayName(0), Tool: "test", Now: func() time.Time { return now }, Log: log,
 		Status: &Status{}, lease: l, crash: func(string) {}, o: &Options{}}
+}
+
+// killPoints is how many points are left out between two that are tried; all with TAILGATE_PROVE.
+func killPoints() int {
+	if os.Getenv("TAILGATE_PROVE") != "" {
+		return 1
+	}
+	return 13
 }

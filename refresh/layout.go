@@ -18,6 +18,8 @@ const (
 	driftTable   = "drift.parquet"
 	PrivacyName  = "privacy.json"
 	HeadroomName = "headroom.json"
+	headroomCSV  = "headroom.csv"
+	headroomProm = "headroom.prom"
 	statusName   = "status.json"
 )
 

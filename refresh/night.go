@@ -29,10 +29,12 @@ type Night struct {
 	Log    *slog.Logger
 	Status *Status
 
-	o     *Options
-	hash  *hashers
-	lease *lease
-	crash func(point string)
+	o        *Options
+	hash     *hashers
+	lease    *lease
+	crash    func(point string)
+	took     *took // what this night took so far; nil = nothing was measured
+	measured int   // steps of the status that are in it
 }
 
 // Guard runs do as long as the run has the lease: nobody else can get it meanwhile, where the root is a folder. Renames

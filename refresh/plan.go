@@ -145,14 +145,9 @@ func (n *Night) planWork(ctx context.Context, p *Plan) error {
 			return err
 		}
 	}
-	data, err := n.Root.Read(ctx, "state/"+ratesName)
-	if err != nil || data == nil {
+	r, err := n.lastRates(ctx)
+	if err != nil || r == nil {
 		return err
-	}
-	r, err := parseRates(data)
-	if err != nil {
-		n.note("%v: there are no rates", err)
-		return nil
 	}
 	p.From = r.Day
 	rows := float64(p.Waiting) * r.RowsPerRecord

@@ -132,6 +132,9 @@ func (n *Night) night(ctx context.Context) (did bool, err error) {
 	if did, err = n.ingest(ctx); err != nil {
 		return did, err
 	}
+	if err := n.measure(ctx); err != nil {
+		return did, err
+	}
 	days, err := n.daysToBuild(ctx)
 	if err != nil {
 		return did, err
@@ -174,6 +177,9 @@ func (n *Night) build(ctx context.Context, day, epoch string) (did bool, err err
 	for _, step := range steps {
 		one, err := step()
 		did = did || one
+		if err == nil {
+			err = n.measure(ctx)
+		}
 		if err != nil {
 			return did, err
 		}

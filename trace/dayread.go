@@ -19,7 +19,7 @@ import (
 func (e *exporter) readDay(ctx context.Context, path string, m *Meta) (map[string]string, error) {
 	file, err := parquetio.OpenChunks(path)
 	if err != nil {
-		return nil, fault.Mark(err, fault.Data, "") // it names the file
+		return nil, err
 	}
 	defer file.Close()
 	if got := file.Footer()[schemas.KeySchema]; got != schemas.TableRequests {

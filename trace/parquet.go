@@ -76,7 +76,7 @@ func parquetRows(ctx context.Context, path, name string, to taker) (*sidecar, er
 	defer f.Close()
 	pq, err := parquetio.OpenAt[schemas.TraceRow](f, size, name)
 	if err != nil {
-		return nil, fault.Mark(err, fault.Data, "") // it names the file
+		return nil, err
 	}
 	defer pq.Close()
 	side, err := parquetMeta(pq.Footer())
@@ -93,7 +93,7 @@ func parquetRows(ctx context.Context, path, name string, to taker) (*sidecar, er
 			return nil, fmt.Errorf("reading trace %s: %w", name, ctx.Err())
 		}
 		if err != nil {
-			return nil, fault.Mark(err, fault.Data, "") // it names the file
+			return nil, err
 		}
 		b := &raw{rows: rows[:n], facts: facts{unitUs: 1, allTold: true}}
 		for i := range b.rows {
@@ -131,7 +131,7 @@ func parquetFooter(path, name string) (*sidecar, error) {
 	defer f.Close()
 	footer, _, err := parquetio.FooterAt(f, size, name)
 	if err != nil {
-		return nil, fault.Mark(err, fault.Data, "") // it names the file
+		return nil, err
 	}
 	side, err := parquetMeta(footer)
 	if err != nil {

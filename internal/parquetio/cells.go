@@ -24,6 +24,7 @@ import (
 // cursors give nulls. A column that the file lacks is null everywhere.
 type Cells struct {
 	file    *parquet.File
+	src     *Source
 	name    string
 	group   int
 	columns []*column
@@ -32,11 +33,12 @@ type Cells struct {
 
 // OpenCells opens a file of size bytes; name is for errors. Closing leaves r open.
 func OpenCells(r io.ReaderAt, size int64, name string) (*Cells, error) {
-	pf, err := FileAt(r, size, name)
+	src := Watch(r)
+	pf, _, err := fileOf(src, size, name)
 	if err != nil {
 		return nil, err
 	}
-	return &Cells{file: pf, name: name}, nil
+	return &Cells{file: pf, src: src, name: name}, nil
 }
 
 // Group moves on to the next row group and returns how many rows it has; false after the last, or when there is an
@@ -47,7 +49,7 @@ func (c *Cells) Group() (rows int64, ok bool) {
 		chunks := groups[c.group].ColumnChunks()
 		for _, col := range c.columns {
 			if err := col.open(chunks); err != nil {
-				c.err = fmt.Errorf("reading %s: %w", c.name, err)
+				c.err = c.src.Fault(c.name, err)
 				return 0, false
 			}
 		}
@@ -69,7 +71,7 @@ func (c *Cells) check() error {
 			col.err = fmt.Errorf("column %s: more values than rows", col.name)
 		}
 		if col.err != nil && c.err == nil {
-			c.err = fmt.Errorf("reading %s: %w", c.name, col.err)
+			c.err = c.src.Fault(c.name, col.err)
 		}
 	}
 	return c.err

@@ -17,22 +17,23 @@ import (
 // time, page by page, without a call for each value. Its methods may be called at the same time.
 type Chunks struct {
 	file *parquet.File
+	src  *Source
 	f    *os.File
 	name string
 }
 
 // OpenChunks opens path. A file that is not Parquet is an error that names it.
-func OpenChunks(path string) (_ *Chunks, err error) {
-	defer guard(path, &err)
-	f, err := os.Open(path)
+func OpenChunks(path string) (*Chunks, error) {
+	f, size, err := openSized(path)
 	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", path, err)
+		return nil, err
 	}
-	pf, _, err := openFile(f)
+	src := Watch(f)
+	pf, _, err := fileOf(src, size, path)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("reading %s: %w", path, err), f.Close())
+		return nil, errors.Join(err, f.Close())
 	}
-	return &Chunks{file: pf, f: f, name: path}, nil
+	return &Chunks{file: pf, src: src, f: f, name: path}, nil
 }
 
 // Close closes the file.
@@ -64,14 +65,14 @@ type chunkPage struct {
 
 // each visits the pages of a column chunk. lists tells that the column is one of lists.
 func (c *Chunks) each(group int, name string, lists bool, kinds []parquet.Kind, visit func(p chunkPage, kind parquet.Kind) error) error {
-	fail := func(err error) error { return fmt.Errorf("reading %s: column %s: %w", c.name, name, err) }
+	fail := func(err error) error { return c.src.Fault(c.name, fmt.Errorf("column %s: %w", name, err)) }
 	path := []string{name}
 	if lists {
 		path = append(path, "list", "element")
 	}
 	leaf, ok := c.file.Schema().Lookup(path...)
 	if _, there := fieldOf(c.file.Schema(), name); !there {
-		return fmt.Errorf("reading %s: no column %s", c.name, name)
+		return c.src.Fault(c.name, fmt.Errorf("no column %s", name))
 	}
 	if !ok || lists != (leaf.MaxRepetitionLevel == 1) || leaf.MaxRepetitionLevel > 1 {
 		return fail(errors.New("unexpected nesting"))

@@ -1,7 +1,7 @@
 package parquetio
 
 import (
-	"errors"
+	"fmt"
 
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/encoding"
@@ -32,7 +32,7 @@ func (c *Chunks) Int64Lists(group int, name string, visit func(lengths []int32, 
 		l.rows++
 	}
 	if l.rows != c.Rows(group) {
-		return errors.New("reading " + c.name + ": column " + name + ": another number of lists than rows")
+		return c.src.Fault(c.name, fmt.Errorf("column %s: another number of lists than rows", name))
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 
 	"github.com/apache/arrow-go/v18/parquet"
@@ -19,45 +20,32 @@ const columnBatch = 8192
 // the visit. It is safe for concurrent scans of different columns.
 type Columns struct {
 	r    *file.Reader
+	f    *os.File
+	src  *Source
 	name string
 }
 
 // OpenColumns opens path. A file that is not Parquet is an error that names it.
 func OpenColumns(path string) (_ *Columns, err error) {
-	defer guard(path, &err)
-	if err := checkEnd(path); err != nil {
-		return nil, fmt.Errorf("reading %s: %w", path, err)
-	}
-	r, err := file.OpenParquetFile(path, false)
+	f, size, err := openSized(path)
 	if err != nil {
-		return nil, fmt.Errorf("reading %s: not a readable Parquet file: %w", path, err)
+		return nil, err
 	}
-	return &Columns{r: r, name: path}, nil
-}
-
-// checkEnd refuses what is no whole Parquet file in plain words.
-func checkEnd(path string) error {
-	f, err := os.Open(path)
+	defer func() {
+		if err != nil {
+			f.Close()
+		}
+	}()
+	src := Watch(f)
+	defer src.guard(path, &err)
+	if _, err := Check(src, size); err != nil {
+		return nil, src.Fault(path, err)
+	}
+	r, err := file.NewParquetReader(io.NewSectionReader(src, 0, size))
 	if err != nil {
-		return err
+		return nil, src.Fault(path, fmt.Errorf("not a readable Parquet file: %w", err))
 	}
-	defer f.Close()
-	st, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	if st.IsDir() {
-		return errors.New("is a folder, not a Parquet file")
-	}
-	_, err = Check(f, st.Size())
-	return err
-}
-
-// guard turns a panic of the Parquet library on a broken file into an error.
-func guard(name string, err *error) {
-	if p := recover(); p != nil {
-		*err = fmt.Errorf("reading %s: broken Parquet file", name)
-	}
+	return &Columns{r: r, f: f, src: src, name: path}, nil
 }
 
 // NumRows counts the rows of the file.
@@ -85,7 +73,7 @@ func (c *Columns) Footer() map[string]string {
 }
 
 // Close closes the file.
-func (c *Columns) Close() error { return c.r.Close() }
+func (c *Columns) Close() error { return errors.Join(c.r.Close(), c.f.Close()) }
 
 // Has says whether the file has a column of that name, flat or a list.
 func (c *Columns) Has(name string) bool { return c.leaf(name) >= 0 }
@@ -177,14 +165,14 @@ func (c *Columns) Strings(ctx context.Context, name string, dict *Dict, visit fu
 
 // scan opens the column chunk of each row group in turn. lists is the repetition depth that fn can read.
 func (c *Columns) scan(ctx context.Context, name string, lists int16, fn func(file.ColumnChunkReader, *schema.Column) error) (err error) {
-	defer guard(c.name, &err)
+	defer c.src.guard(c.name, &err)
 	i := c.leaf(name)
 	if i < 0 {
-		return fmt.Errorf("reading %s: no column %s", c.name, name)
+		return c.src.Fault(c.name, fmt.Errorf("no column %s", name))
 	}
 	col := c.r.MetaData().Schema.Column(i)
 	if col.MaxRepetitionLevel() != lists || lists == 0 && len(col.ColumnPath()) > 1 {
-		return fmt.Errorf("reading %s: column %s: unexpected nesting", c.name, name)
+		return c.src.Fault(c.name, fmt.Errorf("column %s: unexpected nesting", name))
 	}
 	for g := range c.r.NumRowGroups() {
 		if err := ctx.Err(); err != nil {
@@ -195,7 +183,7 @@ func (c *Columns) scan(ctx context.Context, name string, lists int16, fn func(fi
 			err = errors.Join(fn(rd, col), rd.Close())
 		}
 		if err != nil {
-			return fmt.Errorf("reading %s: column %s: %w", c.name, name, err)
+			return c.src.Fault(c.name, fmt.Errorf("column %s: %w", name, err))
 		}
 	}
 	return nil

@@ -152,34 +152,26 @@ func WriteFile[T any](path string, footer map[string]string, rows []T) error {
 // Reader reads rows of T in batches.
 type Reader[T any] struct {
 	f    *os.File
+	src  *Source
 	r    *parquet.GenericReader[T]
 	meta map[string]string
 	name string
 }
 
-// Open opens path. Columns that T has and the file lacks read as zero values.
-func Open[T any](path string) (_ *Reader[T], err error) {
-	f, err := os.Open(path)
+// Open opens path. Columns that T has and the file lacks read as zero values. A file that is not Parquet, or broken, is
+// a fault.Data here and in every reader of this package; one that cannot be opened or read is not.
+func Open[T any](path string) (*Reader[T], error) {
+	f, size, err := openSized(path)
 	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", filepath.Base(path), err)
+		return nil, err
 	}
-	defer func() {
-		// parquet-go panics on some broken files.
-		if p := recover(); p != nil {
-			err = fmt.Errorf("reading %s: not a readable Parquet file", path)
-		}
-		if err != nil {
-			f.Close()
-		}
-	}()
-	pf, words, err := openFile(f)
-	if err == nil {
-		err = rowsHold[T](words)
-	}
+	r, err := OpenAt[T](f, size, path)
 	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", path, err)
+		f.Close()
+		return nil, err
 	}
-	return &Reader[T]{f: f, r: parquet.NewGenericReader[T](pf), meta: metadata(pf), name: path}, nil
+	r.f = f
+	return r, nil
 }
 
 // maxRowWord bounds a word that rows of T share in a file: each has a copy.
@@ -198,23 +190,21 @@ func rowsHold[T any](words WordSizes) error {
 	return nil
 }
 
-func openFile(f *os.File) (*parquet.File, WordSizes, error) {
+// openSized opens a file that is no folder.
+func openSized(path string) (*os.File, int64, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, 0, fmt.Errorf("reading %s: %w", filepath.Base(path), err)
+	}
 	st, err := f.Stat()
+	if err == nil && st.IsDir() {
+		err = errors.New("is a folder, not a Parquet file")
+	}
 	if err != nil {
-		return nil, nil, err
+		f.Close()
+		return nil, 0, fmt.Errorf("reading %s: %w", path, err)
 	}
-	if st.IsDir() {
-		return nil, nil, errors.New("is a folder, not a Parquet file")
-	}
-	words, err := Check(f, st.Size())
-	if err != nil {
-		return nil, nil, err
-	}
-	pf, err := parquet.OpenFile(f, st.Size(), parquet.SkipBloomFilters(true))
-	if err != nil {
-		return nil, nil, fmt.Errorf("not a readable Parquet file: %w", err)
-	}
-	return pf, words, nil
+	return f, st.Size(), nil
 }
 
 // Magic begins and ends every Parquet file.
@@ -257,12 +247,12 @@ func (r *Reader[T]) Read(batch []T) (n int, err error) {
 	clear(batch)
 	defer func() {
 		if p := recover(); p != nil {
-			n, err = 0, fmt.Errorf("reading %s: broken page", r.name)
+			n, err = 0, r.src.Fault(r.name, errors.New("broken page"))
 		}
 	}()
 	n, err = r.r.Read(batch)
 	if err != nil && !errors.Is(err, io.EOF) {
-		return n, fmt.Errorf("reading %s: %w", r.name, err)
+		return n, r.src.Fault(r.name, err)
 	}
 	if n > 0 {
 		return n, nil

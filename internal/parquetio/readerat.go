@@ -20,21 +20,21 @@ func FooterAt(r io.ReaderAt, size int64, name string) (map[string]string, int64,
 
 // FileAt opens a file of size bytes without a row type; name is for errors.
 func FileAt(r io.ReaderAt, size int64, name string) (*parquet.File, error) {
-	pf, _, err := fileAt(r, size, name)
+	pf, _, err := fileOf(Watch(r), size, name)
 	return pf, err
 }
 
-func fileAt(r io.ReaderAt, size int64, name string) (pf *parquet.File, words WordSizes, err error) {
+func fileOf(src *Source, size int64, name string) (pf *parquet.File, words WordSizes, err error) {
 	defer func() {
 		if p := recover(); p != nil { // parquet-go panics on some broken files
-			err = fmt.Errorf("reading %s: not a readable Parquet file", name)
+			err = src.Fault(name, errors.New("not a readable Parquet file"))
 		}
 	}()
-	if words, err = Check(r, size); err != nil {
-		return nil, nil, fmt.Errorf("reading %s: %w", name, err)
+	if words, err = Check(src, size); err != nil {
+		return nil, nil, src.Fault(name, err)
 	}
-	if pf, err = parquet.OpenFile(r, size, parquet.SkipBloomFilters(true)); err != nil {
-		return nil, nil, fmt.Errorf("reading %s: not a readable Parquet file: %w", name, err)
+	if pf, err = parquet.OpenFile(src, size, parquet.SkipBloomFilters(true)); err != nil {
+		return nil, nil, src.Fault(name, fmt.Errorf("not a readable Parquet file: %w", err))
 	}
 	return pf, words, nil
 }
@@ -42,19 +42,20 @@ func fileAt(r io.ReaderAt, size int64, name string) (pf *parquet.File, words Wor
 // OpenAt opens a file of size bytes; name is for errors. Columns that T has and the file lacks read as zero
 // values. Closing the reader leaves r open.
 func OpenAt[T any](r io.ReaderAt, size int64, name string) (_ *Reader[T], err error) {
+	src := Watch(r)
 	defer func() {
-		if p := recover(); p != nil { // parquet-go panics on some broken files
-			err = fmt.Errorf("reading %s: not a readable Parquet file", name)
+		if p := recover(); p != nil { // as it does on columns of other types than T's
+			err = src.Fault(name, errors.New("not a readable Parquet file"))
 		}
 	}()
-	pf, words, err := fileAt(r, size, name)
+	pf, words, err := fileOf(src, size, name)
 	if err != nil {
 		return nil, err
 	}
 	if err := rowsHold[T](words); err != nil {
-		return nil, fmt.Errorf("reading %s: %w", name, err)
+		return nil, src.Fault(name, err)
 	}
-	return &Reader[T]{r: parquet.NewGenericReader[T](pf), meta: metadata(pf), name: name}, nil
+	return &Reader[T]{src: src, r: parquet.NewGenericReader[T](pf), meta: metadata(pf), name: name}, nil
 }
 
 // ReadAllAt reads all rows of a file of size bytes; name is for errors.

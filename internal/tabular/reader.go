@@ -15,7 +15,6 @@ import (
 	"github.com/apache/arrow-go/v18/parquet/file"
 	"github.com/apache/arrow-go/v18/parquet/pqarrow"
 
-	"tailgate/internal/fault"
 	"tailgate/internal/objstore"
 	"tailgate/internal/parquetio"
 )
@@ -112,44 +111,21 @@ func (r *Reader) file(ctx context.Context, f File, visit func(arrow.RecordBatch)
 	case errors.As(err, &own):
 		return own.error
 	case err != nil && ctx.Err() == nil:
-		return o.fault(f.Name, err)
+		return o.src.Fault(f.Name, broken(err))
 	}
 	return err
 }
 
-// watched remembers what kept the bytes of a file from coming.
-type watched struct {
-	io.ReaderAt
-	err error
-}
-
-// ReadAt implements io.ReaderAt.
-func (w *watched) ReadAt(p []byte, off int64) (int, error) {
-	n, err := w.ReaderAt.ReadAt(p, off)
-	if err != nil && !errors.Is(err, io.EOF) && w.err == nil {
-		w.err = err
-	}
-	return n, err
-}
-
-// fault tells a file that is broken from one whose bytes did not come.
-func (w *watched) fault(name string, err error) error {
-	if w.err != nil {
-		return fmt.Errorf("reading %s: %w", name, w.err)
-	}
-	return broken(name, err)
-}
-
-// broken is the error of a file that cannot be read to its end.
-func broken(name string, err error) error {
+// broken says in a line that a file cannot be read to its end.
+func broken(err error) error {
 	first, _, _ := strings.Cut(err.Error(), "\n")
-	return fault.Mark(fmt.Errorf("reading %s: broken Parquet file: %s", name, first), fault.Data, "")
+	return fmt.Errorf("broken Parquet file: %s", first)
 }
 
 // opened is a file with its footer read.
 type opened struct {
 	*pqarrow.FileReader
-	*watched
+	src    *parquetio.Source
 	object *objstore.Reader
 }
 
@@ -158,30 +134,30 @@ func open(ctx context.Context, f File) (_ *opened, err error) {
 	if err != nil {
 		return nil, err
 	}
-	bytes := &watched{ReaderAt: object}
+	src := parquetio.Watch(object)
 	defer func() {
 		if p := recover(); p != nil { // the library panics on some broken footers
-			err = bytes.fault(f.Name, fmt.Errorf("%v", p))
+			err = src.Fault(f.Name, broken(fmt.Errorf("%v", p)))
 		}
 		if err != nil {
 			object.Close()
 		}
 	}()
-	words, err := parquetio.Check(object, object.Size())
+	words, err := parquetio.Check(src, object.Size())
 	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", f.Name, err)
+		return nil, src.Fault(f.Name, err)
 	}
 	props := parquet.NewReaderProperties(nil)
 	props.BufferedStreamEnabled, props.BufferSize = true, readBytes
-	pf, err := file.NewParquetReader(io.NewSectionReader(bytes, 0, object.Size()), file.WithReadProps(props))
+	pf, err := file.NewParquetReader(io.NewSectionReader(src, 0, object.Size()), file.WithReadProps(props))
 	if err != nil {
-		return nil, bytes.fault(f.Name, err)
+		return nil, src.Fault(f.Name, broken(err))
 	}
 	ar, err := pqarrow.NewFileReader(pf, pqarrow.ArrowReadProperties{BatchSize: rowsOf(words.Longest())}, memory.DefaultAllocator)
 	if err != nil {
-		return nil, bytes.fault(f.Name, err)
+		return nil, src.Fault(f.Name, broken(err))
 	}
-	return &opened{FileReader: ar, watched: bytes, object: object}, nil
+	return &opened{FileReader: ar, src: src, object: object}, nil
 }
 
 // rowsOf is how many rows with a word of so many bytes are read at once.

@@ -32,12 +32,12 @@ func (u *union) add(ctx context.Context, f File) (err error) {
 	defer o.Close()
 	defer func() {
 		if p := recover(); p != nil {
-			err = broken(f.Name, fmt.Errorf("%v", p))
+			err = o.src.Fault(f.Name, broken(fmt.Errorf("%v", p)))
 		}
 	}()
 	schema, err := o.Schema()
 	if err != nil {
-		return broken(f.Name, err)
+		return o.src.Fault(f.Name, broken(err))
 	}
 	u.footer(o)
 	seen := map[string]bool{}

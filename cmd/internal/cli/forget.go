@@ -34,14 +34,15 @@ func (a *app) forgetCommand() *cobra.Command {
 		Short: "Take a tenant or a session out of a lake and all that was made of it, and keep it out",
 		Long: `Finds the tokens of a name under every pseudonym key that lives, takes its rows out of segments, days, earlier builds,
 traces and results, removes profiles of its days to be made again, and sets a tombstone: a keyed token, never the name. Whatever reads the
-log again drops the records again, before anything of them is hashed. At the end every byte is searched for the tokens.
+log again drops the records again, before anything of them is hashed. At the end every byte is searched for the tokens: what tailgate
+made of rows and holds one (pages, reports, tables) is removed, to be made again; what others wrote is named.
 
 ROOT is that of a nightly job, with its lake below it; LAKE is a lake alone. Either may be s3://bucket/prefix. Folders with results and
 other traces are named by --also. A name given as - is read from stdin, so that it stands in no list of processes and no history.
 A run that was killed is finished by the same command, or by --again, which applies every tombstone again.
 
-Exit codes: 0 done (what could not be searched is told); 1 failed while running; 2 wrong usage; 6 a broken file; 7 no pseudonym key is
-there, or a file still holds a token.`,
+Exit codes: 0 done (what could not be searched is told); 1 failed while running; 2 wrong usage; 6 a broken file, or one that cannot be searched; 7 no pseudonym key is
+there, or a file that tailgate did not write still holds a token.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.forget(cmd.Context(), args[0], &f) },
 	}
@@ -147,9 +148,9 @@ func (a *app) openForget(ctx context.Context, place string, o *refresh.ForgetOpt
 
 // writeForgotten writes the result for people.
 func writeForgotten(w io.Writer, r *refresh.ForgetResult) error {
-	verb := "taken out of"
+	verb, removed := "taken out of", "removed"
 	if r.DryRun {
-		verb = "to be taken out of"
+		verb, removed = "to be taken out of", "to be removed"
 	}
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%d rows %s %d of %d segment files\n", r.Segments.Rows, verb, r.Segments.Files, r.Segments.Segments)
@@ -169,8 +170,14 @@ func writeForgotten(w io.Writer, r *refresh.ForgetResult) error {
 	for _, d := range r.Unsearched {
 		fmt.Fprintf(&b, "not searched: day=%s, since the pseudonym key of epoch %s is gone\n", d.Day, d.Epoch)
 	}
+	for _, made := range r.Removed {
+		fmt.Fprintf(&b, "%s, to be made again: %s (%s of tailgate)\n", removed, made.File, made.What)
+	}
 	for _, name := range r.Left {
 		fmt.Fprintf(&b, "still holds a token: %s\n", name)
+	}
+	for _, file := range r.Unreadable {
+		fmt.Fprintf(&b, "could not be searched: %s\n", file)
 	}
 	for _, n := range r.Notes {
 		fmt.Fprintln(&b, n)
