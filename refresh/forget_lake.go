@@ -143,8 +143,8 @@ func publishAgain(day string, m *schemas.Manifest) ingest.PublishOptions {
 	o := ingest.PublishOptions{Day: day, KeepBuilds: -1, ExpiresAt: m.ExpiresAt, K: numberIn(m, "k"), MinRequests: numberIn(m, "min_requests")}
 	until, _ := m.Settings["open_until"].(string)
 	if at, err := time.Parse(time.RFC3339, until); err == nil {
-		if midnight, err := time.Parse(time.DateOnly, day); err == nil {
-			o.MaxDuration = max(at.Sub(midnight)-24*time.Hour, 0)
+		if end, err := endOfDay(day); err == nil {
+			o.MaxDuration = max(at.Sub(end), 0)
 		}
 	}
 	return o

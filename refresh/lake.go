@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"path"
-	"slices"
 	"time"
 
 	"tailgate/ingest"
@@ -28,11 +27,8 @@ func (n *Night) liveManifest(ctx context.Context, day string) (*schemas.Manifest
 
 // mark is when a day's log ends.
 func (n *Night) mark(day string) (time.Time, error) {
-	midnight, err := time.Parse(time.DateOnly, day)
-	if err != nil {
-		return time.Time{}, fmt.Errorf("finding the end of a day: %w", err)
-	}
-	return midnight.Add(24*time.Hour + n.Config.Lateness), nil
+	end, err := endOfDay(day)
+	return end.Add(n.Config.Lateness), err
 }
 
 // timed is a source that finds records by the time at which the log took them.
@@ -137,32 +133,6 @@ func ingestStatus(r *ingest.Report) *IngestStatus {
 	return s
 }
 
-// publishOptions are those of the file for a day of this root.
-func (n *Night) publishOptions(day string) ingest.PublishOptions {
-	o := n.o.Publish
-	o.Lake, o.Bucket, o.Day = n.Root.Path(LakeFolder), n.o.Bucket, day
-	o.MaxDuration, o.Tool, o.Logger = n.Config.Lateness, n.Tool, n.Log
-	o.ExpiresAt = n.expiry(day)
-	o.Keys = func(epoch string) (ingest.Keyer, error) {
-		x, err := n.hash.of(epoch)
-		if err != nil {
-			return nil, err
-		}
-		return x, nil
-	}
-	return o
-}
-
-// expiry is when a day and all that is made of it goes; nil = never.
-func (n *Night) expiry(day string) *time.Time {
-	at, err := time.Parse(time.DateOnly, day)
-	if err != nil || n.Config.Retention.Days == 0 {
-		return nil
-	}
-	at = at.Add(24*time.Hour + n.Config.Retention.Days)
-	return &at
-}
-
 // look tells what the lake holds of some days.
 func (n *Night) look(ctx context.Context, days ...string) ([]ingest.DayState, error) {
 	return n.lookFor(ctx, "", days...)
@@ -254,73 +224,4 @@ func dayStatus(s *ingest.DayState) DayStatus {
 		d.OpenUntil = ""
 	}
 	return d
-}
-
-// publish builds the day of the lake.
-func (n *Night) publish(ctx context.Context, j *journal, s *ingest.DayState, epoch string) (did bool, err error) {
-	o := n.publishOptions(s.Day)
-	o.Backfill, o.Epoch = epoch != "", epoch
-	return n.run(ctx, j, work{day: s.Day, step: StepPublish,
-		inputs: digestOf(s.Inputs, o.K, o.MinRequests, o.MaxDuration, n.Tool, o.ExpiresAt),
-		output: func() (string, error) { return n.folderDigest(ctx, lakeFolderOf(s.Day)) },
-		do: func(r *StepReport) (any, error) {
-			if err := n.Guard(ctx, "publish", func() error { return nil }); err != nil {
-				return nil, err
-			}
-			if j.Good { // until all that is made of the new build is there: a run that is killed behind the publish goes on
-				j.Good = false
-				if err := n.writeJournal(ctx, j); err != nil {
-					return nil, err
-				}
-			}
-			report, err := ingest.Publish(ctx, o)
-			if err != nil {
-				return nil, err
-			}
-			r.Rows, r.Bytes = report.Rows, report.File.Bytes
-			return report, nil
-		}})
-}
-
-// PublishReport is what the last build of a day did; nil when the job has not built it.
-func (n *Night) PublishReport(ctx context.Context, day string) (*ingest.PublishReport, error) {
-	j, err := n.journal(ctx, day)
-	if err != nil {
-		return nil, err
-	}
-	report := &ingest.PublishReport{}
-	if !j.result(StepPublish, report) {
-		return nil, nil
-	}
-	return report, nil
-}
-
-// goodBefore is the newest good day before day that has a profile; "" = none.
-func (n *Night) goodBefore(ctx context.Context, before string) (string, error) {
-	list, err := n.Root.List(ctx, StateFolder)
-	if err != nil {
-		return "", fmt.Errorf("listing %s: %w", n.Root.Path(StateFolder), err)
-	}
-	var days []string
-	for _, o := range list {
-		var day string
-		if _, err := fmt.Sscanf(path.Base(o.Key), "day=%10s.json", &day); err == nil && day < before {
-			days = append(days, day)
-		}
-	}
-	slices.Sort(days)
-	for _, day := range slices.Backward(days) {
-		j, err := n.journal(ctx, day)
-		if err != nil {
-			return "", err
-		}
-		if !j.Good {
-			continue
-		}
-		whole, err := n.folderDigest(ctx, ProfileFolder(day))
-		if err != nil || whole != "" {
-			return day, err
-		}
-	}
-	return "", nil
 }

@@ -2,16 +2,13 @@ package refresh
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path"
 	"slices"
 	"strings"
 	"time"
 
-	"tailgate/ingest"
 	"tailgate/schemas"
 )
 
@@ -138,15 +135,6 @@ func (r *retainer) look(ctx context.Context) error {
 	return nil
 }
 
-// after is when something of a day goes that is kept for so long; zero = never.
-func after(day string, keep time.Duration) time.Time {
-	at, err := time.Parse(time.DateOnly, day)
-	if err != nil || keep == 0 {
-		return time.Time{}
-	}
-	return at.Add(24*time.Hour + keep)
-}
-
 // earlier is the earlier of a time (zero = never) and a manifest's expiry.
 func earlier(at time.Time, m *schemas.Manifest) time.Time {
 	if m != nil && m.ExpiresAt != nil && (at.IsZero() || m.ExpiresAt.Before(at)) {
@@ -244,108 +232,4 @@ func (r *retainer) emptyTrash() error {
 		return fmt.Errorf("emptying the trash of %s: %w", dir, err)
 	}
 	return nil
-}
-
-// segments takes old segments off the logs. Their rows live as long as their days, unless the file says otherwise.
-func (r *retainer) segments(ctx context.Context) error {
-	keep := r.n.Config.Retention.Segments
-	if keep == 0 {
-		keep = r.n.Config.Retention.Days
-	}
-	if keep == 0 {
-		return nil
-	}
-	before := r.now.Add(-keep).Format(time.DateOnly)
-	if r.last != "" {
-		before = min(before, r.last)
-	}
-	if !r.dry { // a run that has lost its lease ends here
-		if err := r.n.Guard(ctx, "expire-segments", func() error { return nil }); err != nil {
-			return err
-		}
-	}
-	report, err := ingest.Expire(ctx, ingest.ExpireOptions{
-		Lake: r.n.Root.Path(LakeFolder), Bucket: r.n.bucketOfLake(), Before: before, DryRun: r.dry, Logger: r.n.Log,
-		Live: func(day string) bool {
-			d := r.days[day]
-			return d != nil && d.lake != nil && !r.removed[path.Join(LakeFolder, "day="+day)]
-		},
-	})
-	if report != nil {
-		for _, f := range report.Files {
-			r.status.Removed = append(r.status.Removed, path.Join(LakeFolder, f))
-		}
-		r.status.RemovedBytes += report.Bytes
-		r.status.SegmentRows, r.status.LettersGone = report.Rows, report.Letters
-		r.status.Kept = append(r.status.Kept, report.Kept...)
-	}
-	if err != nil {
-		return fmt.Errorf("dropping old segments: %w", err)
-	}
-	return nil
-}
-
-// named tells which of the removed things others were made of that stay.
-func (r *retainer) named(ctx context.Context) error {
-	if len(r.produced) == 0 {
-		return nil
-	}
-	for _, name := range sortedDays(r.days) {
-		for _, folder := range r.days[name].folders {
-			if r.removed[folder] {
-				continue
-			}
-			m, err := r.n.Root.manifest(ctx, folder)
-			if err != nil {
-				return err
-			}
-			if m == nil {
-				continue
-			}
-			for _, in := range m.Inputs {
-				if from := r.produced[in.SHA256]; from != "" && !slices.Contains(r.status.StillNamed, from+" is an input of "+folder) {
-					r.status.StillNamed = append(r.status.StillNamed, from+" is an input of "+folder)
-				}
-			}
-		}
-	}
-	return nil
-}
-
-// manifest reads the manifest of a folder of the root; nil when there is none, or a mark in its place.
-func (r *Root) manifest(ctx context.Context, folder string) (*schemas.Manifest, error) {
-	key := path.Join(folder, schemas.ManifestName)
-	data, err := r.Read(ctx, key)
-	if err != nil || data == nil || isUnfinished(data) {
-		return nil, err
-	}
-	return schemas.ParseManifest(r.Path(key), data)
-}
-
-// folders lists the names of the folders in a folder of the root, in order.
-func (r *Root) folders(ctx context.Context, in string) ([]string, error) {
-	if r.bucket != nil {
-		if in != "" {
-			in += "/"
-		}
-		names, err := r.bucket.Folders(ctx, in)
-		if err != nil {
-			return nil, fmt.Errorf("listing %s: %w", r.Path(in), err)
-		}
-		for i := range names {
-			names[i] = path.Base(names[i])
-		}
-		return names, nil
-	}
-	entries, err := os.ReadDir(r.Path(in))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("listing %s: %w", r.Path(in), err)
-	}
-	var names []string
-	for _, e := range entries {
-		if e.IsDir() {
-			names = append(names, e.Name())
-		}
-	}
-	return names, nil
 }

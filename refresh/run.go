@@ -62,11 +62,11 @@ func Run(ctx context.Context, o Options) (*Status, error) {
 
 // overBy refuses a day that is not over.
 func overBy(day string, now time.Time) error {
-	midnight, err := time.Parse(time.DateOnly, day)
+	end, err := endOfDay(day)
 	if err != nil {
 		return fault.Mark(fmt.Errorf("day must be YYYY-MM-DD, not %q", day), fault.Usage, "")
 	}
-	if end := midnight.AddDate(0, 0, 1); now.Before(end) {
+	if now.Before(end) {
 		return fault.Mark(fmt.Errorf("refreshing %s: the day ends at %s, the clock says %s", day, end.Format(time.RFC3339), now.Format(time.RFC3339)),
 			fault.Usage, "name a day that is over; if it is, the clock is wrong")
 	}
