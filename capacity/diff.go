@@ -18,6 +18,9 @@ import (
 	"tailgate/internal/yamldoc"
 )
 
+// maxEnvelope bounds an envelope in bytes; that of a thousand cells has two million.
+const maxEnvelope = 8 << 20
+
 // ReadEnvelope reads an envelope: its YAML or JSON file, or the folder of its test.
 func ReadEnvelope(path string) (*Envelope, error) {
 	if st, err := os.Stat(path); err == nil && st.IsDir() {
@@ -31,7 +34,7 @@ func ReadEnvelope(path string) (*Envelope, error) {
 		return nil, fmt.Errorf("reading envelope: %w", err)
 	}
 	e := &Envelope{}
-	if line, err := yamldoc.Check(data, len(data)); err != nil {
+	if line, err := yamldoc.Check(data, maxEnvelope); err != nil {
 		return nil, fault.Mark(fmt.Errorf("reading envelope %s:%d: %w", path, line, err), fault.Data, "")
 	}
 	text, err := yaml.YAMLToJSON(data) // whose decoder knows embedded structs

@@ -55,14 +55,40 @@ type table struct {
 	rows   int64 // handed on and about to be
 
 	transient bool
+	short     *shortRecords
+}
+
+// maxRecord bounds a record of a table in bytes: a cell for each comma, and quotes that never end, are kept in memory.
+const maxRecord = 1 << 20
+
+// shortRecords ends a table whose record is too long. What csv reads ahead counts to the record before.
+type shortRecords struct {
+	r    io.Reader
+	left int
+}
+
+func (s *shortRecords) Read(p []byte) (int, error) {
+	if s.left <= 0 {
+		return 0, fault.Mark(fmt.Errorf("a row is longer than %d bytes", maxRecord), fault.Data, "")
+	}
+	n, err := s.r.Read(p[:min(len(p), s.left)])
+	s.left -= n
+	return n, err
+}
+
+// read reads the next record.
+func (t *table) read() ([]string, error) {
+	t.short.left = maxRecord
+	return t.csv.Read()
 }
 
 func openTable(in *bufio.Reader, src source, to taker, need ...string) (*table, error) {
 	name := src.name
-	t := &table{csv: csv.NewReader(in), name: name, column: map[string]int{}, to: to, transient: src.transient}
+	short := &shortRecords{r: in}
+	t := &table{csv: csv.NewReader(short), short: short, name: name, column: map[string]int{}, to: to, transient: src.transient}
 	t.csv.ReuseRecord = true
 	t.build = newRowBuilder(src, &keyNames)
-	header, err := t.csv.Read()
+	header, err := t.read()
 	if err != nil {
 		return nil, t.broken(err)
 	}
@@ -96,7 +122,7 @@ const csvBatch = 4096
 func (t *table) each(ctx context.Context, visit func(row *schemas.TraceRow) error) error {
 	out := t.build.out
 	for {
-		rec, err := t.csv.Read()
+		rec, err := t.read()
 		var parse *csv.ParseError
 		switch {
 		case errors.Is(err, io.EOF):

@@ -368,3 +368,15 @@ func TestBurstGPTFractions(t *testing.T) {
 		t.Errorf("%v, spread %v", at, tr.Meta.Spread)
 	}
 }
+
+func TestRowsOfTablesAreBounded(t *testing.T) {
+	for name, row := range map[string]string{"cells": strings.Repeat(",", 4<<20), "a cell": strings.Repeat("9", 4<<20), "quotes": `"` + strings.Repeat("a\n", 2<<20)} {
+		path := filepath.Join(t.TempDir(), "t.csv")
+		if err := os.WriteFile(path, []byte("TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:17:03.9799600,5,6\n"+row), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := trace.Load(t.Context(), path, trace.Options{}); err == nil || !strings.Contains(err.Error(), "longer than") || fault.Of(err) != fault.Data {
+			t.Errorf("%s: %.200v", name, err)
+		}
+	}
+}

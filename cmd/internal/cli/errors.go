@@ -51,7 +51,10 @@ func usage(err error, hint string) error { return fault.Mark(err, fault.Usage, h
 func helpHint(cmd *cobra.Command) string { return fmt.Sprintf("see `%s --help`", cmd.CommandPath()) }
 
 // maxFaults are printed of one file: a person mends no more at a time.
-const maxFaults = 40
+const (
+	maxFaults     = 40
+	maxFaultBytes = 800
+)
 
 // printError prints one line per fault, each behind the command's name, and the hint.
 func (a *app) printError(cmd *cobra.Command, err error) {
@@ -68,6 +71,9 @@ func (a *app) printError(cmd *cobra.Command, err error) {
 		lines = append(lines[:maxFaults], fmt.Sprintf("and %d faults more", more))
 	}
 	for _, line := range lines {
+		if len(line) > maxFaultBytes { // an error of a library that quotes what it was given
+			line = strings.ToValidUTF8(line[:maxFaultBytes], "") + "…"
+		}
 		fmt.Fprintf(a.stderr, "%s: %s\n", path, strings.TrimSpace(line))
 	}
 	if hint := fault.Hint(err); hint != "" {
