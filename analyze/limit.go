@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"tailgate/internal/fault"
 )
 
 // Limit is the bound of a rule.
@@ -47,17 +45,8 @@ var (
 	timeUnits = map[string]float64{"us": 1, "µs": 1, "": 1e3, "ms": 1e3, "s": 1e6, "m": 6e7}
 )
 
-// ParseLimit reads the limit of the rule with the given name, for example "<= 800ms" for ttft_p99. Without an
-// operator the one that makes sense for the rule is meant. It does not read queue_growth, whose limit is a word.
-func ParseLimit(rule, s string) (Limit, error) {
-	r, err := parseRuleName(rule)
-	if err != nil {
-		return Limit{}, fault.Mark(err, fault.Usage, "")
-	}
-	l, err := parseLimit(r.quantity(), s)
-	return l, fault.Mark(err, fault.Usage, "")
-}
-
+// parseLimit reads a limit, for example "<= 800ms". Without an operator the one that makes sense for what is limited
+// is meant.
 func parseLimit(q quantity, s string) (Limit, error) {
 	m := limitForm.FindStringSubmatch(strings.TrimSpace(s))
 	if m == nil {

@@ -18,8 +18,6 @@ var (
 	// ErrProtocol is in the chain of every error that says that a body is not framed as HTTP/1.1 has it. Heads have net/http's errors.
 	ErrProtocol = http1.ErrProtocol
 	ErrClosed   = errors.New("the client is closed")
-	// ErrUnsupported is what New says where there is no epoll.
-	ErrUnsupported = errors.New("epoll: not on this system")
 )
 
 // Next is what a handler wants after a piece of an answer.

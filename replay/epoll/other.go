@@ -2,7 +2,11 @@
 
 package epoll
 
-import "context"
+import (
+	"context"
+	"errors"
+	"fmt"
+)
 
 // Supported tells whether New works on this system.
 const Supported = false
@@ -10,8 +14,10 @@ const Supported = false
 // Client exchanges requests and answers. Here it does not exist.
 type Client struct{}
 
-// New fails with ErrUnsupported.
-func New(Options) (*Client, error) { return nil, ErrUnsupported }
+// New fails with errors.ErrUnsupported.
+func New(Options) (*Client, error) {
+	return nil, fmt.Errorf("polling connections: %w", errors.ErrUnsupported)
+}
 
 // Do is never called.
 func (*Client) Do(context.Context, Request) {}
