@@ -3,10 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
-	"math"
-	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -20,10 +16,11 @@ import (
 // publishFlags are the flags of `tailgate publish`.
 type publishFlags struct {
 	ingest.PublishOptions
-	several      dayRangeFlags
-	keys, memory string
-	metrics      metricsFlags
-	asJSON       bool
+	several dayRangeFlags
+	keys    string
+	memory  sizeFlag
+	metrics metricsFlags
+	asJSON  bool
 }
 
 func (a *app) publishCommand() *cobra.Command {
@@ -108,14 +105,15 @@ func (f *publishFlags) register(fl *pflag.FlagSet) {
 	fl.IntVar(&f.K, "k", 0, "sessions below which a label is suppressed, and tenants below which a block id is not shared across them (default 20)")
 	fl.IntVar(&f.MinRequests, "min-requests", 0, "requests below which a label is suppressed (default 100)")
 	fl.IntVar(&f.Parts, "parts", 0, "segments read and sorted side by side (default: processors)")
-	fl.StringVar(&f.memory, "memory", "512MiB", "rows and ids in memory at a time")
+	f.memory = 512 << 20
+	fl.Var(&f.memory, "memory", "rows and ids in memory at a time")
 	fl.IntVar(&f.KeepBuilds, "keep-builds", 1, "earlier builds of the day to keep")
 }
 
 // apply reads those flags into the options.
-func (f *publishFlags) apply(fl *pflag.FlagSet) (err error) {
-	if f.Memory, err = parseMemory(f.memory); err != nil {
-		return fmt.Errorf("--memory: %w", err)
+func (f *publishFlags) apply(fl *pflag.FlagSet) error {
+	if f.Memory = int(f.memory); f.Memory < 1 {
+		return errors.New("--memory must be above 0")
 	}
 	if fl.Changed("keep-builds") && f.KeepBuilds == 0 {
 		f.KeepBuilds = -1
@@ -130,19 +128,4 @@ func (a *app) dayKeys(ctx context.Context, source, epoch string) (ingest.Keyer, 
 		return nil, err
 	}
 	return anonymize.NewHasher(keys, anonymize.Options{})
-}
-
-// parseMemory reads 64MiB, 1GiB or a number of bytes.
-func parseMemory(s string) (int, error) {
-	number, unit := s, 1
-	for suffix, size := range map[string]int{"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30} {
-		if n, ok := strings.CutSuffix(s, suffix); ok {
-			number, unit = n, size
-		}
-	}
-	v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
-	if err != nil || !(v > 0) || v*float64(unit) > math.MaxInt/2 {
-		return 0, fmt.Errorf("%q is not a size such as 512MiB", s)
-	}
-	return max(int(v*float64(unit)), 1), nil
 }
