@@ -3,6 +3,7 @@ package analyze
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"regexp"
 	"slices"
@@ -142,11 +143,11 @@ func parseRuleName(name string) (Rule, error) {
 	}
 	m := ruleForm.FindStringSubmatch(name)
 	if m == nil {
-		return Rule{}, fmt.Errorf("unknown rule %q, use METRIC_pNN or one of %s", name, strings.Join(sortedKeys(wordRules), ", "))
+		return Rule{}, fmt.Errorf("unknown rule %q, use METRIC_pNN or one of %s", name, strings.Join(slices.Sorted(maps.Keys(wordRules)), ", "))
 	}
 	metric, ok := gateMetrics[m[1]]
 	if !ok {
-		return Rule{}, fmt.Errorf("unknown metric %q in rule %s, use one of %s", m[1], name, strings.Join(sortedKeys(gateMetrics), ", "))
+		return Rule{}, fmt.Errorf("unknown metric %q in rule %s, use one of %s", m[1], name, strings.Join(slices.Sorted(maps.Keys(gateMetrics)), ", "))
 	}
 	digits := strings.ReplaceAll(m[2], ".", "")
 	p, _ := strconv.ParseFloat("0."+digits, 64)
@@ -166,13 +167,4 @@ func (r Rule) quantity() quantity {
 		return countLimit
 	}
 	return timeLimit
-}
-
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }

@@ -150,6 +150,15 @@ func brokenLog(id logID, what string) error {
 
 // readSegment reads a segment's footer and compares it with the object's name.
 func readSegment(ctx context.Context, s objects, key string) (segmentFile, error) {
+	seg, err := readFacts(ctx, s, key)
+	if err == nil && (seg.facts.First != firstOffset(key) || seg.facts.Next <= seg.facts.First) {
+		err = footerFault(seg)
+	}
+	return seg, err
+}
+
+// readFacts reads what the footer of a segment says, and holds it to the number of its rows.
+func readFacts(ctx context.Context, s objects, key string) (segmentFile, error) {
 	seg := segmentFile{key: key, path: locate(s, key)}
 	r, err := s.Open(ctx, key)
 	if err != nil {
@@ -164,10 +173,14 @@ func readSegment(ctx context.Context, s objects, key string) (segmentFile, error
 	if footer[schemas.KeySchema] != schemas.TableSegment || json.Unmarshal([]byte(footer[keySegment]), &seg.facts) != nil {
 		return seg, fault.Mark(fmt.Errorf("reading %s: not a segment", seg.path), fault.Data, "")
 	}
-	if seg.facts.First != firstOffset(key) || seg.facts.Next <= seg.facts.First || seg.facts.Rows != rows {
-		return seg, fault.Mark(fmt.Errorf("reading %s: footer and file disagree", seg.path), fault.Data, "")
+	if seg.facts.Rows != rows {
+		return seg, footerFault(seg)
 	}
 	return seg, nil
+}
+
+func footerFault(seg segmentFile) error {
+	return fault.Mark(fmt.Errorf("reading %s: footer and file disagree", seg.path), fault.Data, "")
 }
 
 // firstOffset reads the first offset from a segment's name.

@@ -162,23 +162,13 @@ func reprocessedFiles(ctx context.Context, s objects, id logID, f *segmentFacts)
 	}
 }
 
+// readReprocessed reads the footer of a file that resolves letters of the segment of f.
 func readReprocessed(ctx context.Context, s objects, key string, f *segmentFacts) (segmentFile, error) {
-	seg := segmentFile{key: key, path: locate(s, key)}
-	r, err := s.Open(ctx, key)
-	if err != nil {
-		return seg, err
+	seg, err := readFacts(ctx, s, key)
+	if err == nil && (seg.facts.First != f.First || seg.facts.Next != f.Next) {
+		err = footerFault(seg)
 	}
-	defer r.Close()
-	footer, rows, err := parquetio.FooterAt(r, r.Size(), seg.path)
-	if err != nil {
-		return seg, fault.Mark(err, fault.Data, "")
-	}
-	seg.footer = footer
-	if footer[schemas.KeySchema] != schemas.TableSegment || json.Unmarshal([]byte(footer[keySegment]), &seg.facts) != nil ||
-		seg.facts.Rows != rows || seg.facts.First != f.First || seg.facts.Next != f.Next {
-		return seg, fault.Mark(fmt.Errorf("reading %s: footer and file disagree", seg.path), fault.Data, "")
-	}
-	return seg, nil
+	return seg, err
 }
 
 // openLetters returns the letters of a segment that no later file resolves, and how many such files there are.
