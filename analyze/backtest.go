@@ -201,7 +201,7 @@ func ratioOf(boot *blocks, metric string, q float64, prodN, replayN int, confide
 	}
 	base, value := boot.quantiles(q)
 	r.Production, r.Replay = Figure(base/1000), Figure(value/1000)
-	if need := int(math.Ceil(1/(1-q) - 1e-6)); min(prodN, replayN) < need {
+	if need := leastValues(q); min(prodN, replayN) < need {
 		r.Reason = fmt.Sprintf("insufficient: %d and %d values, %d are needed", prodN, replayN, need)
 		return r
 	}

@@ -1,6 +1,7 @@
 package analyze
 
 import (
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -113,7 +114,7 @@ func (c *Cause) convicts() bool {
 // mostOf is the key with the most counts; of equals the first by name.
 func mostOf(counts map[string]int) string {
 	best := ""
-	for _, k := range sortedKeys(counts) {
+	for _, k := range slices.Sorted(maps.Keys(counts)) {
 		if best == "" || counts[k] > counts[best] {
 			best = k
 		}
@@ -154,7 +155,7 @@ func (b *bucketActs) phaseShares(phases []string) []PhaseShare {
 		}
 	}
 	var out []PhaseShare
-	for _, p := range sortedKeys(byPhase) {
+	for _, p := range slices.Sorted(maps.Keys(byPhase)) {
 		part, all := 0.0, 0.0
 		for _, c := range cells {
 			part, all = part+byPhase[p][c], all+total[c]

@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 
 	"tailgate/internal/fault"
 )
@@ -107,7 +109,7 @@ func (d *Data) loadForeign(ctx context.Context, r io.Reader, name string, t *for
 	for _, what := range t.lacks {
 		d.Unchecked = append(d.Unchecked, fmt.Sprintf("%s (%s)", what, name))
 	}
-	for _, what := range sortedKeys(to.notes) {
+	for _, what := range slices.Sorted(maps.Keys(to.notes)) {
 		d.Unchecked = append(d.Unchecked, fmt.Sprintf("%s (%d rows of %s)", what, to.notes[what], name))
 	}
 	d.endInput(Input{Path: name, tool: t.name, unscheduled: unscheduled}, "")

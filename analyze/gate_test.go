@@ -137,7 +137,7 @@ func TestLimits(t *testing.T) {
 		{"success_rate", "99.9%", .999, ">= 99.9%"}, {"success_rate", "> 0.5", .5, "> 0.5"}, {"queue_depth_max", "<= 12", 12, "<= 12"},
 		{"output_tokens_per_s", "2000/s", 2000, ">= 2000/s"}, {"output_tokens_p99", "4096", 4096, "<= 4096"}, {"ttft_p99.9", "1s", 1e6, "<= 1s"},
 	} {
-		l, err := analyze.ParseLimit(c.rule, c.text)
+		l, err := parseLimit(c.rule, c.text)
 		if err != nil || math.Abs(l.Value-c.value) > 1e-9 || l.Text != c.print {
 			t.Errorf("%s %q: %+v, %v", c.rule, c.text, l, err)
 		}
@@ -146,7 +146,7 @@ func TestLimits(t *testing.T) {
 		{"ttft_p99", ""}, {"ttft_p99", "0"}, {"ttft_p99", "fast"}, {"ttft_p99", "1h"}, {"ttft_p99", ">= 1s"}, {"ttft_p99", "= 1s"}, {"ttft_p99", "1e400"},
 		{"success_rate", "1.1"}, {"success_rate", "<= 0.9"}, {"success_rate", "101%"}, {"queue_depth_max", "3ms"}, {"ttft_p99.99999", "1s"}, {"p99", "1s"},
 	} {
-		if l, err := analyze.ParseLimit(c[0], c[1]); err == nil {
+		if l, err := parseLimit(c[0], c[1]); err == nil {
 			t.Errorf("%s %q was read as %+v", c[0], c[1], l)
 		}
 	}
@@ -182,14 +182,14 @@ func FuzzParseLimit(f *testing.F) {
 		f.Add("queue_depth_max", s)
 	}
 	f.Fuzz(func(t *testing.T, rule, s string) {
-		l, err := analyze.ParseLimit(rule, s)
+		l, err := parseLimit(rule, s)
 		if err != nil || rule == "queue_growth" {
 			return
 		}
 		if math.IsNaN(l.Value) || math.IsInf(l.Value, 0) || l.Value < 0 {
 			t.Errorf("%q: %+v", s, l)
 		}
-		again, err := analyze.ParseLimit(rule, l.Text)
+		again, err := parseLimit(rule, l.Text)
 		if err != nil || again != l {
 			t.Errorf("%q prints as %q, which reads as %+v, %v", s, l.Text, again, err)
 		}

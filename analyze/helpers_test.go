@@ -72,6 +72,15 @@ func gate(t testing.TB, text string) *analyze.Gate {
 	return g
 }
 
+// parseLimit reads the limit of a rule from a gate that has no other.
+func parseLimit(rule, text string) (analyze.Limit, error) {
+	g, err := analyze.ParseGate("gate.yaml", fmt.Appendf(nil, "capacity_gate:\n  %q: %q\n", rule, text), nil)
+	if err != nil {
+		return analyze.Limit{}, err
+	}
+	return g.Rules[0].Limit, nil
+}
+
 func report(t testing.TB, d *analyze.Data, gateText string, by ...string) *analyze.Report {
 	t.Helper()
 	o := analyze.Options{Gate: gate(t, gateText)}

@@ -142,9 +142,12 @@ func (j judge) needs(r *RuleReport, l lengths, v, trials, allowed float64) {
 	}
 }
 
+// leastValues is how many values a percentile needs so that at least one may lie above it: 20 for p95, 100 for p99.
+func leastValues(p float64) int { return int(math.Ceil(1/(1-p) - 1e-6)) }
+
 // point compares the run's own percentile with the limit.
 func (j judge) point(r *RuleReport, n int) {
-	need := int(math.Ceil(1/(1-j.rule.p) - 1e-6))
+	need := leastValues(j.rule.p)
 	if n < need {
 		inconclusive(r, fmt.Sprintf("insufficient: %s has %d values, the percentile needs %d", j.rule.Name, n, need))
 		return

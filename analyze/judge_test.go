@@ -112,7 +112,7 @@ func TestBoundsAgreeWithVerdicts(t *testing.T) {
 			for _, rule := range []string{"ttft_p50", "ttft_p90", "ttft_p95", "ttft_p99", "itl_p99", "e2e_p95"} {
 				text.WriteString("  " + rule + ": " + limit + "\n")
 			}
-			l, err := analyze.ParseLimit("ttft_p50", limit)
+			l, err := parseLimit("ttft_p50", limit)
 			if err != nil {
 				t.Fatal(err)
 			}

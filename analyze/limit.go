@@ -3,13 +3,12 @@ package analyze
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-
-	"tailgate/internal/fault"
 )
 
 // Limit is the bound of a rule.
@@ -47,17 +46,8 @@ var (
 	timeUnits = map[string]float64{"us": 1, "µs": 1, "": 1e3, "ms": 1e3, "s": 1e6, "m": 6e7}
 )
 
-// ParseLimit reads the limit of the rule with the given name, for example "<= 800ms" for ttft_p99. Without an
-// operator the one that makes sense for the rule is meant. It does not read queue_growth, whose limit is a word.
-func ParseLimit(rule, s string) (Limit, error) {
-	r, err := parseRuleName(rule)
-	if err != nil {
-		return Limit{}, fault.Mark(err, fault.Usage, "")
-	}
-	l, err := parseLimit(r.quantity(), s)
-	return l, fault.Mark(err, fault.Usage, "")
-}
-
+// parseLimit reads a limit, for example "<= 800ms". Without an operator the one that makes sense for what is limited
+// is meant.
 func parseLimit(q quantity, s string) (Limit, error) {
 	m := limitForm.FindStringSubmatch(strings.TrimSpace(s))
 	if m == nil {
@@ -153,11 +143,11 @@ func parseRuleName(name string) (Rule, error) {
 	}
 	m := ruleForm.FindStringSubmatch(name)
 	if m == nil {
-		return Rule{}, fmt.Errorf("unknown rule %q, use METRIC_pNN or one of %s", name, strings.Join(sortedKeys(wordRules), ", "))
+		return Rule{}, fmt.Errorf("unknown rule %q, use METRIC_pNN or one of %s", name, strings.Join(slices.Sorted(maps.Keys(wordRules)), ", "))
 	}
 	metric, ok := gateMetrics[m[1]]
 	if !ok {
-		return Rule{}, fmt.Errorf("unknown metric %q in rule %s, use one of %s", m[1], name, strings.Join(sortedKeys(gateMetrics), ", "))
+		return Rule{}, fmt.Errorf("unknown metric %q in rule %s, use one of %s", m[1], name, strings.Join(slices.Sorted(maps.Keys(gateMetrics)), ", "))
 	}
 	digits := strings.ReplaceAll(m[2], ".", "")
 	p, _ := strconv.ParseFloat("0."+digits, 64)
@@ -177,13 +167,4 @@ func (r Rule) quantity() quantity {
 		return countLimit
 	}
 	return timeLimit
-}
-
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }

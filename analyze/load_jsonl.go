@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/klauspost/compress/gzip"
@@ -140,9 +142,9 @@ func parseRow(text []byte) (*jsonRow, error) {
 
 // The columns that a line may fill, in a fixed order so that the first fault named is always the same.
 var (
-	timeNames  = sortedKeys(newDataOf(true).times())
-	countNames = sortedKeys(newDataOf(true).counts())
-	labelNames = sortedKeys(newData().labels())
+	timeNames  = slices.Sorted(maps.Keys(newDataOf(true).times()))
+	countNames = slices.Sorted(maps.Keys(newDataOf(true).counts()))
+	labelNames = slices.Sorted(maps.Keys(newData().labels()))
 )
 
 // check holds a line against time's arrow and fills in a missing schedule.

@@ -218,7 +218,7 @@ func (p *paired) change(arm string, by Tuple, rows [][2]int32, m metricName, o C
 	for k, q := range comparedPercentiles {
 		base, value := boot.quantiles(q)
 		out[k].Base, out[k].Value = Figure(base/m.metric.scale()), Figure(value/m.metric.scale())
-		if len(a) < int(math.Ceil(1/(1-q)-1e-6)) || math.IsInf(base, 1) || math.IsInf(value, 1) || base <= 0 || value <= 0 {
+		if len(a) < leastValues(q) || math.IsInf(base, 1) || math.IsInf(value, 1) || base <= 0 || value <= 0 {
 			continue
 		}
 		lower, upper, pv, ok := boot.interval(q, o.Confidence)

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 
 	"tailgate/internal/fault"
@@ -56,7 +58,7 @@ func ProposeGate(ctx context.Context, path string, o ProposeOptions) ([]byte, er
 	}
 	b.WriteString("  queue_growth: \"no_sustained_growth\"\n")
 	first := true
-	for _, name := range sortedKeys(classes) {
+	for _, name := range slices.Sorted(maps.Keys(classes)) {
 		rules := classes[name].rules(o, false)
 		if name == "" || len(rules) == 0 || len(classes) == 1 {
 			continue

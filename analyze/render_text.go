@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -95,7 +97,7 @@ func (r *Report) requestsText() string {
 		fmt.Sprintf("%d scheduled", r.Scheduled), fmt.Sprintf("%d ok", r.OK),
 		"success rate " + short(r.SuccessRate), fmt.Sprintf("%d not sent", r.NotSent),
 	}
-	for _, status := range sortedKeys(r.Errors) {
+	for _, status := range slices.Sorted(maps.Keys(r.Errors)) {
 		parts = append(parts, fmt.Sprintf("%d %s", r.Errors[status], status))
 	}
 	if r.WarmupRows > 0 {

@@ -2,6 +2,7 @@ package analyze
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -106,7 +107,7 @@ func (s *shardSet) apart(limit float64) []string {
 			reasons = append(reasons, fmt.Sprintf("the start of shard %s is known to within %.4g ms, %.4g ms allowed", c.shard, by/1000, limit/1000))
 		}
 	}
-	for _, source := range sortedKeys(bySource) {
+	for _, source := range slices.Sorted(maps.Keys(bySource)) {
 		clocks := bySource[source]
 		offsets := make([]int64, len(clocks))
 		for i, c := range clocks {

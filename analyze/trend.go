@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -79,7 +80,7 @@ func MakeTrend(stored []Stored) (*Trend, error) {
 	for _, s := range stored {
 		byDay[s.day()] = append(byDay[s.day()], s)
 	}
-	days := sortedKeys(byDay)
+	days := slices.Sorted(maps.Keys(byDay))
 	if _, ok := byDay[""]; ok { // it goes last
 		days = append(days[1:], "")
 	}

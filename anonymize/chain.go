@@ -4,11 +4,8 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
-	"fmt"
 	"hash"
 	"strconv"
-
-	"tailgate/internal/fault"
 )
 
 // Domain bytes between the previous chain value and the tokens of a block.
@@ -28,7 +25,7 @@ type Scope struct {
 	BlockSize int    // tokens per block, at least 1
 }
 
-// BlockChain computes the ids of one prompt's token blocks:
+// blockChain computes the ids of one prompt's token blocks:
 //
 //	c_0 = HMAC-SHA256(K, "v1", model, adapter, cache_salt, tenant, tokenizer, block size in decimal)
 //	c_i = HMAC-SHA256(K, c_{i-1} | 0x00 | tokens)     for full blocks, i from 1
@@ -38,7 +35,7 @@ type Scope struct {
 // The fields of c_0 are each written as u32le byte length | UTF-8 bytes, tokens as u32le. All 32 bytes of c_i
 // are carried, so that a collision of two ids does not merge what follows them. It is not safe for
 // concurrent use.
-type BlockChain struct {
+type blockChain struct {
 	mac   hash.Hash
 	size  int
 	state [sha256.Size]byte
@@ -46,20 +43,13 @@ type BlockChain struct {
 	buf   []byte // message of one HMAC
 }
 
-// NewBlockChain returns a chain under a 32-byte key. Start must be called before Append.
-func NewBlockChain(key []byte) (*BlockChain, error) {
-	if len(key) != keySize {
-		return nil, fault.Mark(fmt.Errorf("starting a block chain: the key has %d bytes, %d are needed", len(key), keySize), fault.Key, "")
-	}
-	return newBlockChain(key), nil
+// newBlockChain returns a chain under a 32-byte key. start must be called before append.
+func newBlockChain(key []byte) *blockChain {
+	return &blockChain{mac: hmac.New(sha256.New, key), sum: make([]byte, 0, sha256.Size)}
 }
 
-func newBlockChain(key []byte) *BlockChain {
-	return &BlockChain{mac: hmac.New(sha256.New, key), sum: make([]byte, 0, sha256.Size)}
-}
-
-// Start begins a new prompt. s.BlockSize below 1 counts as DefaultBlockSize.
-func (c *BlockChain) Start(s Scope) {
+// start begins a new prompt. s.BlockSize below 1 counts as DefaultBlockSize.
+func (c *blockChain) start(s Scope) {
 	c.size = s.BlockSize
 	if c.size < 1 {
 		c.size = DefaultBlockSize
@@ -77,9 +67,9 @@ func (c *BlockChain) Start(s Scope) {
 	copy(c.state[:], c.sum)
 }
 
-// Append adds the ids of the next tokens to ids. Tokens after the last full block make a partial tail, which
+// append adds the ids of the next tokens to ids. Tokens after the last full block make a partial tail, which
 // gets an id of its own and is not carried: a later call goes on from the last full block.
-func (c *BlockChain) Append(ids []int64, tokens []uint32) []int64 {
+func (c *blockChain) append(ids []int64, tokens []uint32) []int64 {
 	for ; len(tokens) >= c.size; tokens = tokens[c.size:] {
 		ids = append(ids, c.block(fullBlock, tokens[:c.size]))
 		copy(c.state[:], c.sum)
@@ -92,7 +82,7 @@ func (c *BlockChain) Append(ids []int64, tokens []uint32) []int64 {
 }
 
 // full adds the ids of the full blocks of tokens, and returns the tokens behind them, moved to the front.
-func (c *BlockChain) full(ids []int64, tokens []uint32) ([]int64, []uint32) {
+func (c *blockChain) full(ids []int64, tokens []uint32) ([]int64, []uint32) {
 	n := len(tokens) / c.size * c.size
 	for at := 0; at < n; at += c.size {
 		ids = append(ids, c.block(fullBlock, tokens[at:at+c.size]))
@@ -102,9 +92,9 @@ func (c *BlockChain) full(ids []int64, tokens []uint32) ([]int64, []uint32) {
 }
 
 // forget zeroes the tokens that the chain saw last.
-func (c *BlockChain) forget() { clear(c.buf[:cap(c.buf)]) }
+func (c *blockChain) forget() { clear(c.buf[:cap(c.buf)]) }
 
-func (c *BlockChain) block(domain byte, tokens []uint32) int64 {
+func (c *blockChain) block(domain byte, tokens []uint32) int64 {
 	b := append(c.buf[:0], c.state[:]...)
 	b = append(b, domain)
 	for _, t := range tokens {
@@ -115,7 +105,7 @@ func (c *BlockChain) block(domain byte, tokens []uint32) int64 {
 	return first63(c.sum)
 }
 
-func (c *BlockChain) hash() {
+func (c *blockChain) hash() {
 	c.mac.Reset()
 	c.mac.Write(c.buf)
 	c.sum = c.mac.Sum(c.sum[:0])

@@ -126,7 +126,7 @@ func (h *Hasher) Blocks(ids []int64, p *prompt.Prompt) (out []int64, tokens int,
 	if err := s.template.Render(&w.text, p); err != nil {
 		return ids, 0, fmt.Errorf("rendering a prompt: %w", err)
 	}
-	w.chain.Start(h.scope(s, p))
+	w.chain.start(h.scope(s, p))
 	out, tokens = w.hash(ids, s)
 	return out, tokens, nil
 }

@@ -47,6 +47,15 @@ func load(t *testing.T, d *anonymize.Keyring, epoch string) *anonymize.Keys {
 	return k
 }
 
+func pseudonymEpoch(t *testing.T, d *anonymize.Keyring, k *anonymize.Keys) string {
+	t.Helper()
+	id, err := anonymize.PseudonymEpoch(t.Context(), d, k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
 func list(t *testing.T, d *anonymize.Keyring) []anonymize.EpochInfo {
 	t.Helper()
 	epochs, err := d.List(t.Context())
@@ -92,14 +101,15 @@ func TestEpochsOfTwoKinds(t *testing.T) {
 	second := newEpoch(t, d, day0.Add(24*time.Hour))
 	same := newEpoch(t, d, day0) // the clock went back
 	late := newEpoch(t, d, day0.Add(anonymize.PseudonymLife+time.Second))
-	if got := load(t, d, "auto"); got.Epoch() != late || got.PseudonymEpoch() != "p"+late[1:] {
-		t.Errorf("newest: %s with %s, want %s with its own pseudonym key", got.Epoch(), got.PseudonymEpoch(), late)
+	newest := load(t, d, "auto")
+	if got := pseudonymEpoch(t, d, newest); newest.Epoch() != late || got != "p"+late[1:] {
+		t.Errorf("newest: %s with %s, want %s with its own pseudonym key", newest.Epoch(), got, late)
 	}
 	if first >= second || second >= same || same >= late {
 		t.Errorf("epochs are not in order: %s %s %s %s", first, second, same, late)
 	}
 	for _, epoch := range []string{first, second, same} {
-		if got := load(t, d, epoch).PseudonymEpoch(); got != "p"+first[1:] {
+		if got := pseudonymEpoch(t, d, load(t, d, epoch)); got != "p"+first[1:] {
 			t.Errorf("epoch %s uses pseudonym key %s, want the first", epoch, got)
 		}
 	}

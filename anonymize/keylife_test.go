@@ -40,10 +40,11 @@ func TestHalfAYearOfRefreshes(t *testing.T) {
 		}
 		tenant := h.Token(anonymize.KindTenant, []byte("quillmere"))
 		tenants[tenant]++
-		if known, ok := pseudonyms[k.PseudonymEpoch()]; ok && known != tenant {
-			t.Fatalf("night %d renamed a tenant within %s", night, k.PseudonymEpoch())
+		life := pseudonymEpoch(t, d, k)
+		if known, ok := pseudonyms[life]; ok && known != tenant {
+			t.Fatalf("night %d renamed a tenant within %s", night, life)
 		}
-		pseudonyms[k.PseudonymEpoch()] = tenant
+		pseudonyms[life] = tenant
 		now := h.Token(anonymize.KindTopic, []byte("tides"))
 		if topic != "" && now != topic {
 			t.Fatalf("night %d renamed a topic", night)

@@ -165,7 +165,6 @@ func (r *Keyring) Load(ctx context.Context, epoch string) (*Keys, error) {
 	if pseudonym == nil {
 		return nil, keyFault(r.newEpochHint(), "loading a key: %s has no pseudonym key for epoch %s", r.src, epoch)
 	}
-	k.pseudonymEpoch = pseudonym.ID
 	if err := r.read(ctx, &k.pseudonym, pseudonym.ID); err != nil {
 		return nil, err
 	}

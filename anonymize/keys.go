@@ -31,18 +31,14 @@ const (
 // Keys are the secrets of one epoch: a key for block ids that lives for one refresh, the pseudonym key that was
 // in force when that epoch began, and the key that names topics in every epoch. They have no exported fields, no text form, and never leave memory.
 type Keys struct {
-	epoch          string
-	pseudonymEpoch string
-	block          [keySize]byte
-	pseudonym      [keySize]byte
-	topic          [keySize]byte
+	epoch     string
+	block     [keySize]byte
+	pseudonym [keySize]byte
+	topic     [keySize]byte
 }
 
 // Epoch is the id of the block key's epoch.
 func (k *Keys) Epoch() string { return k.epoch }
-
-// PseudonymEpoch is the id of the epoch whose key makes tokens.
-func (k *Keys) PseudonymEpoch() string { return k.pseudonymEpoch }
 
 // String keeps the bytes out of logs.
 func (k *Keys) String() string { return "keys of epoch " + k.epoch }

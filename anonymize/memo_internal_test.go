@@ -118,8 +118,8 @@ func (c *chatText) grow(text []byte, marks []Span) ([]byte, []Span) {
 func reference(key []byte, s *setting, scope Scope, text []byte, marks []Span) []int64 {
 	c := newCoder(s.vocab)
 	chain := newBlockChain(key)
-	chain.Start(scope)
-	return chain.Append(nil, c.append(nil, text, marks, 0, s.all))
+	chain.start(scope)
+	return chain.append(nil, c.append(nil, text, marks, 0, s.all))
 }
 
 // With any memo, however small, the ids are those of the definition: prompts grow out of each other, as the turns
@@ -157,7 +157,7 @@ func TestMemoChangesNothing(t *testing.T) {
 					s := settings[r.IntN(2)]
 					scope := Scope{Model: []string{"larch", "birch"}[r.IntN(2)], Tokenizer: vocab.id, BlockSize: []int{1, 2, 16}[r.IntN(3)]}
 					w.text = Rendering{Text: slices.Clone(text), Marks: marks, Gap: -1}
-					w.chain.Start(scope)
+					w.chain.start(scope)
 					got, tokens := w.hash([]int64{9}, s)
 					want := append([]int64{9}, reference(key, s, scope, text, marks)...)
 					if diff := cmp.Diff(want, got); diff != "" {
@@ -193,7 +193,7 @@ func TestMemoIsShared(t *testing.T) {
 					text, marks = nil, nil
 				}
 				w.text = Rendering{Text: slices.Clone(text), Marks: marks, Gap: -1}
-				w.chain.Start(Scope{})
+				w.chain.start(Scope{})
 				got, _ := w.hash(nil, s)
 				if diff := cmp.Diff(reference(key, s, Scope{}, text, marks), got); diff != "" && len(text) > 0 {
 					t.Error(diff)

@@ -15,7 +15,7 @@ import (
 // after it): a repeated history costs one look-up a piece, new text is tokenized, and what is new behind known
 // pieces of another prompt is only hashed.
 type worker struct {
-	chain  *BlockChain
+	chain  *blockChain
 	text   Rendering
 	coders map[*vocabulary]*coder
 	tokens []uint32 // that are not in a block yet

@@ -58,8 +58,8 @@ func roleOf(m *prompt.Message) string {
 	return m.Role
 }
 
-func (chatML) render(r *Rendering, p *prompt.Prompt, more bool) error {
-	r.turns(p, func() { r.chatML(p, more) })
+func (chatML) render(r *Rendering, p *prompt.Prompt) error {
+	r.turns(p, func() { r.chatML(p) })
 	return nil
 }
 
@@ -80,7 +80,7 @@ func (r *Rendering) turns(p *prompt.Prompt, template func()) {
 	}
 }
 
-func (r *Rendering) chatML(p *prompt.Prompt, more bool) {
+func (r *Rendering) chatML(p *prompt.Prompt) {
 	rest := p.Messages
 	first := 0
 	system := len(rest) > 0 && roleOf(&rest[0]) == "system"
@@ -136,9 +136,7 @@ func (r *Rendering) chatML(p *prompt.Prompt, more bool) {
 	if results {
 		r.own(chatMLEnd)
 	}
-	if more {
-		r.own(chatMLAssistant)
-	}
+	r.own(chatMLAssistant)
 }
 
 // before notes the gap in front of the first message that is not whole.

@@ -26,9 +26,9 @@ type form struct {
 	quoted bool // arguments as JSON text, not as what it says
 }
 
-func (j *jinjaTemplate) render(r *Rendering, p *prompt.Prompt, more bool) error {
+func (j *jinjaTemplate) render(r *Rendering, p *prompt.Prompt) error {
 	r.Clear()
-	if err := j.write(r, p, more, 0, jinja.Limits{}); err != nil {
+	if err := j.write(r, p, true, 0, jinja.Limits{}); err != nil {
 		return err
 	}
 	if !p.Full() && p.Intact == 0 {
@@ -38,10 +38,10 @@ func (j *jinjaTemplate) render(r *Rendering, p *prompt.Prompt, more bool) error 
 	if !p.Full() {
 		r.Gap = len(r.Text)
 	}
-	return j.findGap(r, p, more)
+	return j.findGap(r, p)
 }
 
-// write renders p. Filler stands for the bytes of media that were not logged.
+// write renders p; with more, up to where the model begins to answer. Filler stands for the bytes of media that were not logged.
 func (j *jinjaTemplate) write(r *Rendering, p *prompt.Prompt, more bool, filler byte, limits jinja.Limits) error {
 	if plainCompletion(p) {
 		r.contentString(j.begin)
@@ -98,7 +98,7 @@ func said(text string) []prompt.Part { return []prompt.Part{{Kind: prompt.Text, 
 
 // findGap sets Gap to the first byte that would be another had the damaged parts been others: p is rendered again
 // with each ending in place of what was cut, and with other bytes for media that are missing.
-func (j *jinjaTemplate) findGap(r *Rendering, p *prompt.Prompt, more bool) error {
+func (j *jinjaTemplate) findGap(r *Rendering, p *prompt.Prompt) error {
 	var again Rendering
 	compare := func(q *prompt.Prompt, more bool, filler byte) {
 		again.Clear()
@@ -113,7 +113,7 @@ func (j *jinjaTemplate) findGap(r *Rendering, p *prompt.Prompt, more bool) error
 	}
 	if missingMedia(p) {
 		before := r.Gap
-		compare(p, more, 1)
+		compare(p, true, 1)
 		if r.Gap == before && before < 0 {
 			r.Gap = len(r.Text) // the template does not show it
 		}
@@ -122,7 +122,7 @@ func (j *jinjaTemplate) findGap(r *Rendering, p *prompt.Prompt, more bool) error
 		q := *p
 		for _, end := range endings {
 			q.Messages = append(p.Messages[:p.Intact:p.Intact], end...)
-			compare(&q, more, 1)
+			compare(&q, true, 1)
 			compare(&q, false, 1)
 			clear(q.Messages[p.Intact:])
 		}

@@ -44,16 +44,16 @@ var (
 
 type llama3 struct{}
 
-func (llama3) render(r *Rendering, p *prompt.Prompt, more bool) error {
+func (llama3) render(r *Rendering, p *prompt.Prompt) error {
 	if !p.Full() && p.Intact == 0 {
 		r.stopSharing() // before the first token, which every prompt has
 	}
 	r.own(llama3Begin)
-	r.turns(p, func() { r.llama3(p, more) })
+	r.turns(p, func() { r.llama3(p) })
 	return nil
 }
 
-func (r *Rendering) llama3(p *prompt.Prompt, more bool) {
+func (r *Rendering) llama3(p *prompt.Prompt) {
 	rest := p.Messages
 	i := 0
 	r.own(llama3System)
@@ -97,9 +97,7 @@ func (r *Rendering) llama3(p *prompt.Prompt, more bool) {
 	if !p.Full() {
 		r.stopSharing() // another message may have followed
 	}
-	if more {
-		r.own(llama3Model)
-	}
+	r.own(llama3Model)
 }
 
 func (r *Rendering) llama3Turn(m *prompt.Message) {

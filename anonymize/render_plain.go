@@ -45,7 +45,7 @@ func mediaMarker(kind string) (marker byte, ok bool) {
 // plain is TemplatePlain.
 type plain struct{}
 
-func (plain) render(r *Rendering, p *prompt.Prompt, _ bool) error {
+func (plain) render(r *Rendering, p *prompt.Prompt) error {
 	if !p.Full() && p.Intact == 0 {
 		r.stopSharing() // perhaps the tools are what was damaged
 	}

@@ -68,10 +68,9 @@ const (
 	SpecialsAll = "all" // the token: engines parse the rendered text whole
 )
 
-// renderer writes a prompt by one template. With more, the prompt ends where the model begins to answer;
-// without, with its last message.
+// renderer writes a prompt by one template, up to where the model begins to answer.
 type renderer interface {
-	render(r *Rendering, p *prompt.Prompt, more bool) error
+	render(r *Rendering, p *prompt.Prompt) error
 }
 
 // Template writes prompts as a served model's template does. It is immutable and safe for concurrent use.
@@ -132,16 +131,7 @@ func (t *Template) With(specials string, tokens []string) (*Template, error) {
 
 // Render writes p up to where the model begins its answer. Errors never hold text of the prompt: a *TemplateError
 // tells that a template from a file refuses the prompt or is not honoured in what it does.
-func (t *Template) Render(r *Rendering, p *prompt.Prompt) error { return t.write(r, p, nil) }
-
-// RenderAnswer writes p with its answer behind, as the history of a next turn shows both: that turn's prompt begins
-// with the same text. (The engine has cached the answer itself; a template that rewrites an answer when it becomes
-// history, by trimming it or by dropping its reasoning, breaks that reuse there as it does in the engine.)
-func (t *Template) RenderAnswer(r *Rendering, p *prompt.Prompt, answer *prompt.Message) error {
-	return t.write(r, p, answer)
-}
-
-func (t *Template) write(r *Rendering, p *prompt.Prompt, answer *prompt.Message) error {
+func (t *Template) Render(r *Rendering, p *prompt.Prompt) error {
 	r.reset()
 	if p == nil {
 		return errors.New("rendering a prompt: there is none")
@@ -149,17 +139,7 @@ func (t *Template) write(r *Rendering, p *prompt.Prompt, answer *prompt.Message)
 	if p.Intact < 0 || p.Intact > len(p.Messages) {
 		return fmt.Errorf("rendering a prompt: %d of %d messages are said to be intact", p.Intact, len(p.Messages))
 	}
-	if answer == nil {
-		return t.renderer.render(r, p, true)
-	}
-	turn := *p
-	turn.Messages = append(p.Messages[:len(p.Messages):len(p.Messages)], *answer)
-	if p.Full() {
-		turn.Intact = len(turn.Messages)
-	}
-	err := t.renderer.render(r, &turn, false)
-	clear(turn.Messages)
-	return err
+	return t.renderer.render(r, p)
 }
 
 // TemplateError is a prompt that a template from a file does not render. It holds no text of the prompt.

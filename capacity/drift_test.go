@@ -2,11 +2,13 @@ package capacity_test
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"tailgate/capacity"
+	"tailgate/internal/fault"
 	"tailgate/schemas"
 )
 
@@ -55,18 +57,31 @@ func TestDriftingArrivalsReplayOneWindow(t *testing.T) {
 
 func TestDriftNeedsTime(t *testing.T) {
 	constant := func(length time.Duration) *capacity.Traffic {
-		return capacity.NewTraffic(func(yield func(*schemas.TraceRow) bool) {
+		traffic, err := capacity.NewTraffic(func(yield func(*schemas.TraceRow) bool) {
 			for at := time.Duration(0); at < length; at += 7 * time.Second {
 				if !yield(&schemas.TraceRow{ScheduledUs: at.Microseconds()}) {
 					return
 				}
 			}
 		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return traffic
 	}
 	if d := constant(99 * time.Minute).Drift(capacity.Mix); d != nil {
 		t.Errorf("a drift of %v in 99 min", *d)
 	}
 	if d := constant(3 * time.Hour).Drift(capacity.Mix); d == nil || *d > 2 {
 		t.Errorf("drift %v of constant gaps", d)
+	}
+}
+
+// The whole mix has a name, which no class can have beside it.
+func TestNoClassIsCalledMix(t *testing.T) {
+	chat, mix := "chat", capacity.Mix
+	_, err := capacity.NewTraffic(slices.Values([]*schemas.TraceRow{{Class: &chat}, {Row: 1, Class: &mix}}))
+	if fault.Of(err) != fault.Usage || !strings.Contains(err.Error(), `row 1 is of a class named "mix"`) {
+		t.Errorf("%v", err)
 	}
 }

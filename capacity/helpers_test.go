@@ -132,13 +132,16 @@ func (r *simRunner) Draw(_ context.Context, l capacity.Load) (*capacity.Traffic,
 		series = append(series, synth.RatePoint{At: at, Rate: rate})
 	}
 	at, err := synth.ArrivalsAlong(synth.ArrivalOptions{Kind: synth.Poisson, Duration: length, Seed: l.Seed}, series, nil)
+	if err != nil {
+		return nil, err
+	}
 	return capacity.NewTraffic(func(yield func(*schemas.TraceRow) bool) {
 		for i, when := range at {
 			if !yield(&schemas.TraceRow{Row: int64(i), ScheduledUs: when.Microseconds()}) {
 				return
 			}
 		}
-	}), err
+	})
 }
 
 // record runs a plan and takes up what it wrote.
@@ -173,7 +176,7 @@ var fixedSeeds = scenarios[0]
 
 // hour is the traffic of a plan: an hour at one request a second, of two classes.
 func hour() *capacity.Traffic {
-	return capacity.NewTraffic(func(yield func(*schemas.TraceRow) bool) {
+	t, err := capacity.NewTraffic(func(yield func(*schemas.TraceRow) bool) {
 		for i := range 3600 {
 			class := []string{"chat", "batch"}[i%2]
 			if !yield(&schemas.TraceRow{Row: int64(i), ScheduledUs: int64(i) * 1e6, Class: &class}) {
@@ -181,6 +184,10 @@ func hour() *capacity.Traffic {
 			}
 		}
 	})
+	if err != nil {
+		panic(err)
+	}
+	return t
 }
 
 const studyGate = `

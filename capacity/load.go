@@ -2,11 +2,13 @@ package capacity
 
 import (
 	"context"
+	"fmt"
 	"iter"
-	"math"
 	"slices"
 	"time"
 
+	"tailgate/internal/fault"
+	"tailgate/internal/stats"
 	"tailgate/schemas"
 	"tailgate/trace"
 )
@@ -80,14 +82,19 @@ type Traffic struct {
 	names  []string
 }
 
-// NewTraffic reads the rows of a trace, in order of their stamps.
-func NewTraffic(rows iter.Seq[*schemas.TraceRow]) *Traffic {
+// NewTraffic reads the rows of a trace, in order of their stamps. A workload class named mix is refused (fault.Usage):
+// cells and figures of the whole mix have that name.
+func NewTraffic(rows iter.Seq[*schemas.TraceRow]) (*Traffic, error) {
 	t := &Traffic{}
 	index := map[string]int32{}
 	for r := range rows {
 		name := ""
 		if r.Class != nil {
 			name = *r.Class
+		}
+		if name == Mix {
+			return nil, fault.Mark(fmt.Errorf("reading the traffic: row %d is of a class named %q, as the whole mix is", r.Row, Mix), fault.Usage,
+				"give the class another name in the rules of --classes")
 		}
 		c, ok := index[name]
 		if !ok {
@@ -104,7 +111,7 @@ func NewTraffic(rows iter.Seq[*schemas.TraceRow]) *Traffic {
 		t.failed = append(t.failed, trace.Failed(r))
 		t.Length = at
 	}
-	return t
+	return t, nil
 }
 
 // Len counts the rows.
@@ -151,5 +158,5 @@ func (t *Traffic) Offered(class string, bin time.Duration) float64 {
 		}
 	}
 	slices.Sort(bins)
-	return float64(bins[int(math.Ceil(.99*float64(len(bins))))-1]) / bin.Seconds()
+	return float64(bins[stats.Rank(len(bins), .99)-1]) / bin.Seconds()
 }

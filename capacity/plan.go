@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tailgate/internal/yamldoc"
+	"tailgate/trace"
 )
 
 // Patterns of arrivals.
@@ -238,16 +239,18 @@ func (r planReader) window(n yamldoc.Node) {
 	if !ok {
 		return
 	}
-	from, to, ranged := strings.Cut(text, "..")
-	if !ranged {
-		r.p.Window = r.length(n, text)
+	if !strings.Contains(text, "..") {
+		r.p.Window = r.Duration(n)
 		return
 	}
-	r.p.From = r.length(n, from)
-	if end := r.length(n, to); end > r.p.From {
-		r.p.Window = end - r.p.From
-	} else {
-		r.Faultf(n, "the window %s ends before it begins", text)
+	w, err := trace.ParseWindow(text)
+	if err != nil {
+		r.Faultf(n, "%w", err)
+		return
+	}
+	r.p.From = w.From
+	if w.To > 0 {
+		r.p.Window = w.To - w.From
 	}
 }
 
@@ -256,17 +259,17 @@ func (r planReader) search(n yamldoc.Node) {
 	for _, f := range r.Fields(n, "search", "probe", "warmup", "min_probes", "error", "confirm", "budget") {
 		switch f.Key {
 		case "probe":
-			o.Probe = r.time(f.Value)
+			o.Probe = r.Duration(f.Value)
 		case "warmup":
-			o.Warmup = r.time(f.Value)
+			o.Warmup = r.Duration(f.Value)
 		case "min_probes":
 			o.MinProbes = int(r.number(f.Value, 3))
 		case "error":
 			o.Error = r.share(f.Value)
 		case "confirm":
-			o.Confirm = r.time(f.Value)
+			o.Confirm = r.Duration(f.Value)
 		case "budget":
-			o.Budget = r.time(f.Value)
+			o.Budget = r.Duration(f.Value)
 		}
 	}
 }
@@ -275,7 +278,7 @@ func (r planReader) ladder(n yamldoc.Node) {
 	for _, f := range r.Fields(n, "ladder", "concurrency", "step") {
 		switch f.Key {
 		case "step":
-			r.p.Ladder.Step = r.time(f.Value)
+			r.p.Ladder.Step = r.Duration(f.Value)
 		case "concurrency":
 			last := 0
 			for _, item := range r.List(f.Value) {
@@ -296,7 +299,7 @@ func (r planReader) soak(n yamldoc.Node) {
 	for _, f := range r.Fields(n, "soak", "length", "share", "bursts") {
 		switch f.Key {
 		case "length":
-			o.Length = r.time(f.Value)
+			o.Length = r.Duration(f.Value)
 		case "share":
 			o.Share = r.share(f.Value)
 		case "bursts":
@@ -312,9 +315,9 @@ func (r planReader) burst(n yamldoc.Node) BurstOptions {
 	for _, f := range r.Fields(n, "a burst", "at", "for", "x") {
 		switch f.Key {
 		case "at":
-			b.At = r.time(f.Value)
+			b.At = r.Duration(f.Value)
 		case "for":
-			b.For = r.time(f.Value)
+			b.For = r.Duration(f.Value)
 		case "x":
 			b.X = r.number(f.Value, 1)
 		}
@@ -345,11 +348,11 @@ func (r planReader) nMinus1(n yamldoc.Node) {
 		case "search":
 			o.Search = r.Word(f.Value, "true", "false") == "true"
 		case "length":
-			o.Length = r.time(f.Value)
+			o.Length = r.Duration(f.Value)
 		case "lose":
 			o.Lose, _ = r.Text(f.Value)
 		case "lose_at":
-			o.LoseAt = r.time(f.Value)
+			o.LoseAt = r.Duration(f.Value)
 		}
 	}
 	ways := 0

@@ -4,7 +4,6 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"time"
 
 	"tailgate/internal/yamldoc"
 )
@@ -39,27 +38,6 @@ func (r planReader) share(n yamldoc.Node) float64 {
 		return 0
 	}
 	return x
-}
-
-func (r planReader) time(n yamldoc.Node) time.Duration {
-	text, ok := r.Text(n)
-	if !ok {
-		return 0
-	}
-	return r.length(n, text)
-}
-
-func (r planReader) length(n yamldoc.Node, text string) time.Duration {
-	text = strings.TrimSpace(text)
-	if text == "0" {
-		return 0
-	}
-	d, err := time.ParseDuration(text)
-	if err != nil || d < 0 {
-		r.Faultf(n, "%q is not a time such as 28m", text)
-		return 0
-	}
-	return d
 }
 
 func (r planReader) pairs(n yamldoc.Node) {
@@ -99,7 +77,7 @@ func (r planReader) micro(n yamldoc.Node) {
 		case "output_length":
 			o.OutputLength = int(r.Int(f.Value, 1))
 		case "step":
-			o.Step = r.time(f.Value)
+			o.Step = r.Duration(f.Value)
 		case "concurrency":
 			for _, item := range r.List(f.Value) {
 				o.Concurrency = append(o.Concurrency, int(r.Int(item, 1)))

@@ -4,6 +4,8 @@ import (
 	"context"
 	"net"
 	"time"
+
+	"tailgate/internal/objstore"
 )
 
 // Store is where a lake is kept.
@@ -76,3 +78,39 @@ func SetForgetHook(o *ForgetOptions, f func(point string) error) { o.hook = f }
 
 // SetExpireHook makes f the failpoint hook of o.
 func SetExpireHook(o *ExpireOptions, f func(point string) error) { o.hook = f }
+
+// DeadLetters returns the open letters of all published segments of a lake in a folder, in the order of their place.
+func DeadLetters(lake string) ([]DeadLetter, error) {
+	return deadLetters(context.Background(), objstore.NewDir(lake))
+}
+
+// DeadLettersIn does what DeadLetters does for a lake in a bucket.
+func DeadLettersIn(ctx context.Context, lake *objstore.S3) ([]DeadLetter, error) {
+	return deadLetters(ctx, lake)
+}
+
+func deadLetters(ctx context.Context, s objects) ([]DeadLetter, error) {
+	logs, err := logsIn(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	var out []DeadLetter
+	for _, id := range logs {
+		segments, err := recoverIn(ctx, s, id)
+		if err != nil {
+			return nil, err
+		}
+		for i := range segments {
+			f := &segments[i].facts
+			if f.deadRecords() == 0 {
+				continue
+			}
+			rows, _, err := openLetters(ctx, s, id, f)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, rows...)
+		}
+	}
+	return out, nil
+}

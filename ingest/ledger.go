@@ -9,7 +9,6 @@ import (
 	"path"
 
 	"tailgate/internal/fault"
-	"tailgate/internal/objstore"
 	"tailgate/internal/parquetio"
 	"tailgate/schemas"
 )
@@ -40,43 +39,6 @@ func writeLedger(ctx context.Context, s notes, key string, footer schemas.Footer
 		return fmt.Errorf("writing the ledger: %w", err)
 	}
 	return nil
-}
-
-// DeadLetters reads the ledger of a lake in a folder: the open entries of all published segments, in the order of
-// their place; what [Reprocess] has resolved is left out. A segment whose ledger is missing is fault.Data.
-func DeadLetters(lake string) ([]DeadLetter, error) {
-	return deadLetters(context.Background(), objstore.NewDir(lake))
-}
-
-// DeadLettersIn reads the ledger of a lake in a bucket, as [DeadLetters] does.
-func DeadLettersIn(ctx context.Context, lake *objstore.S3) ([]DeadLetter, error) {
-	return deadLetters(ctx, lake)
-}
-
-func deadLetters(ctx context.Context, s objects) ([]DeadLetter, error) {
-	logs, err := logsIn(ctx, s)
-	if err != nil {
-		return nil, err
-	}
-	var out []DeadLetter
-	for _, id := range logs {
-		segments, err := recoverIn(ctx, s, id)
-		if err != nil {
-			return nil, err
-		}
-		for i := range segments {
-			f := &segments[i].facts
-			if f.deadRecords() == 0 {
-				continue
-			}
-			rows, _, err := openLetters(ctx, s, id, f)
-			if err != nil {
-				return nil, err
-			}
-			out = append(out, rows...)
-		}
-	}
-	return out, nil
 }
 
 func readLedger(ctx context.Context, s objects, key string) ([]DeadLetter, error) {

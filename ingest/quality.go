@@ -9,6 +9,7 @@ import (
 	"slices"
 	"text/tabwriter"
 
+	"tailgate/internal/stats"
 	"tailgate/schemas"
 )
 
@@ -168,7 +169,7 @@ func (d *diffs) report(name groupName) QualityGroup {
 
 // rank is the p-quantile by nearest rank.
 func rank(hist map[int64]int64, n int64, p float64) int64 {
-	at := int64(math.Ceil(p * float64(n)))
+	at := int64(stats.Rank(int(n), p))
 	values := slices.Sorted(maps.Keys(hist))
 	for _, v := range values {
 		if at -= hist[v]; at <= 0 {

@@ -100,8 +100,8 @@ func (u *usage) rest(block, requests uint32, us int64) {
 	if us < u.in.resolution {
 		us = 0
 	}
-	u.resting[0][logPlace(int64(requests))][part]++
-	u.resting[1][logPlace(us)][part]++
+	u.resting[0][logOctaves.place(int64(requests))][part]++
+	u.resting[1][logOctaves.place(us)][part]++
 }
 
 // different is the number of blocks that are followed; of a sample, of those that it stands for.
@@ -120,7 +120,7 @@ func (u *usage) popularity(key schemas.ProfileKey) []schemas.ProfilePopularity {
 	var squares [logBins]float64
 	for _, n := range u.uses {
 		if n > 0 {
-			place := logPlace(int64(n))
+			place := logOctaves.place(int64(n))
 			blocks[place]++
 			uses[place] += int64(n)
 			squares[place] += float64(n) * float64(n)
@@ -134,7 +134,7 @@ func (u *usage) popularity(key schemas.ProfileKey) []schemas.ProfilePopularity {
 			private = u.private
 		}
 		if n+private > 0 {
-			lo, hi := logBorders(place)
+			lo, hi := logOctaves.bin(place)
 			out = append(out, schemas.ProfilePopularity{ProfileKey: key, LoUses: lo, HiUses: hi, Blocks: n<<u.in.skip + private,
 				Uses: uses[place]<<u.in.skip + private, SampleRate: &rate, BlocksError: u.in.skip.drawError(float64(n)), UsesError: u.in.skip.drawError(squares[place])})
 		}
@@ -156,7 +156,7 @@ func (u *usage) reuse(key schemas.ProfileKey) []schemas.ProfileReuse {
 			if n == 0 {
 				continue
 			}
-			lo, hi := logBorders(place)
+			lo, hi := logOctaves.bin(place)
 			if unit == UnitUs && lo == 0 {
 				hi = max(hi, u.in.resolution)
 			}

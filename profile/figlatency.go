@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"tailgate/internal/chart"
+	"tailgate/internal/stats"
 	"tailgate/schemas"
 )
 
@@ -91,7 +92,7 @@ func (l *latencyPart) row(g *grid) {
 
 // quantile is the nearest rank, in seconds.
 func (l *latencyPart) quantile(share float64) float64 {
-	rank, seen := int64(math.Ceil(share*float64(l.n)-1e-9)), int64(0)
+	rank, seen := int64(stats.Rank(int(l.n), share)), int64(0)
 	k := slices.IndexFunc(l.rows, func(r schemas.ProfileLatency) bool {
 		seen += r.N
 		return seen >= rank

@@ -1,11 +1,11 @@
 package profile
 
 import (
-	"math"
 	"slices"
 
 	"gonum.org/v1/gonum/stat"
 
+	"tailgate/internal/stats"
 	"tailgate/schemas"
 )
 
@@ -79,7 +79,7 @@ func (a *arrivals) stats(key schemas.ProfileKey) []schemas.ProfileIAT {
 		row.ACF = autocorrelation(gaps, mean)
 	}
 	told := func(p float64) *float64 {
-		us := a.sorted[max(int(math.Ceil(p*float64(len(gaps))-1e-9)), 1)-1]
+		us := a.sorted[stats.Rank(len(gaps), p)-1]
 		if us < a.resolution {
 			return nil
 		}

@@ -156,7 +156,12 @@ func TestLakeIsProfiledAsItsExport(t *testing.T) {
 		steps []int64
 	}{{"", 0, []int64{1}}, {trace.ViewClient, 16, []int64{1}}, {"", 64, []int64{1, 1_000_000}}, {"", 32, []int64{1, 1000, 60_000_000}}, {"", 16, []int64{3_000_000}}} {
 		root := writeLake(t, lakeRows(uint64(seed), 900, c.steps...))
-		tr, err := trace.Export(t.Context(), root, trace.ExportOptions{Day: lakeDay, View: c.view, BlockSize: c.size, Seed: 5})
+		s, err := trace.ExportStream(t.Context(), root, trace.ExportOptions{Day: lakeDay, View: c.view, BlockSize: c.size, Seed: 5})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		tr, err := s.Load(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -3,7 +3,6 @@ package profile
 import (
 	"cmp"
 	"math"
-	"math/bits"
 	"slices"
 
 	"tailgate/schemas"
@@ -27,23 +26,12 @@ type latencies struct {
 }
 
 // A latency lies in one of 16 bins an octave, at most 1/16 of its value wide.
-const latencyBins = 16 * 60
+const (
+	latencyOctaves = octaves(4)
+	latencyBins    = 16 * 60
+)
 
 func newLatencies() *latencies { return &latencies{} }
-
-func latencyPlace(us int64) int {
-	shift := max(bits.Len64(uint64(us))-5, 0)
-	return 16*shift + int(us>>shift)
-}
-
-func latencyBin(place int) (lo, hi int64) {
-	if place < 32 {
-		return int64(place), int64(place) + 1
-	}
-	shift := place/16 - 1
-	lo = int64(place%16+16) << shift
-	return lo, lo + 1<<shift
-}
 
 // ranges is the number of ranges and dimensions of a class.
 const ranges = len(latencyBorders) * len(latencyDims)
@@ -93,7 +81,7 @@ func (r *groupReader) latencies(group int) (err error) {
 		class, us := classes[r.class.Codes[i]+1], r.longs[1][i]
 		take := func(dim int, us int64) {
 			if us >= 0 && us < 1<<56 {
-				r.latency.of(class, r.in[i], dim)[latencyPlace(us)]++
+				r.latency.of(class, r.in[i], dim)[latencyOctaves.place(us)]++
 			}
 		}
 		take(0, ttft)
@@ -127,7 +115,7 @@ func (l *latencies) table(key schemas.ProfileKey, labels *labels) []schemas.Prof
 			if n == 0 {
 				continue
 			}
-			row.LoUs, row.HiUs = latencyBin(place)
+			row.LoUs, row.HiUs = latencyOctaves.bin(place)
 			row.Tenant, row.Class = All, All
 			sums[row] += n
 			row.Class = labels.classes.words[class]

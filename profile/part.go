@@ -265,7 +265,7 @@ func (l *latencies) restore(rows []schemas.ProfileLatency, labels *labels) error
 		if !ok || r.LoUs < 0 || r.LoUs >= 1<<56 || r.InLo < 0 {
 			return fmt.Errorf("%s: a row that cannot be", schemas.TableProfileLatency)
 		}
-		l.of(labels.classes.code(&r.Class), r.InLo, dim)[latencyPlace(r.LoUs)] += r.N
+		l.of(labels.classes.code(&r.Class), r.InLo, dim)[latencyOctaves.place(r.LoUs)] += r.N
 	}
 	return nil
 }

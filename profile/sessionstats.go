@@ -3,7 +3,6 @@ package profile
 import (
 	"maps"
 	"math"
-	"math/bits"
 	"slices"
 
 	"tailgate/schemas"
@@ -80,7 +79,7 @@ func (s *sessionSums) add(rows []int32) {
 	for k, i := range rows {
 		if k > 0 {
 			gap := in.at[i] - in.at[rows[k-1]]
-			place := logPlace(gap)
+			place := logOctaves.place(gap)
 			if gap < in.resolution {
 				place = 0
 			}
@@ -101,10 +100,10 @@ func (s *sessionSums) later(parent, child int32) {
 	if d, ok := s.in.newTokens(parent, child); ok {
 		s.told++
 		if d >= 0 {
-			s.growth[logPlace(d)]++
+			s.growth[logOctaves.place(d)]++
 		} else {
 			s.shorter++
-			s.shrink[logPlace(-d)]++
+			s.shrink[logOctaves.place(-d)]++
 		}
 	}
 	s.history.take(parent, child)
@@ -173,7 +172,7 @@ func (s *sessionSums) sessionGaps(key schemas.ProfileKey) []schemas.ProfileSessi
 			if n == 0 {
 				continue
 			}
-			lo, hi := logBorders(place)
+			lo, hi := logOctaves.bin(place)
 			if lo == 0 {
 				hi = max(hi, s.in.resolution)
 			}
@@ -184,25 +183,13 @@ func (s *sessionSums) sessionGaps(key schemas.ProfileKey) []schemas.ProfileSessi
 }
 
 // logBin is the bin of v >= 0: four to the octave, exact below 8.
-func logBin(v int64) (lo, hi int64) { return logBorders(logPlace(v)) }
+func logBin(v int64) (lo, hi int64) { return logOctaves.bin(logOctaves.place(v)) }
 
-// logBins is the number of bins that logPlace tells apart.
-const logBins = 4 * 62
-
-// logPlace is the place of the bin of v >= 0 among all bins.
-func logPlace(v int64) int {
-	shift := max(bits.Len64(uint64(v))-3, 0)
-	return 4*shift + int(v>>shift)
-}
-
-func logBorders(place int) (lo, hi int64) {
-	if place < 8 {
-		return int64(place), int64(place) + 1
-	}
-	shift := place/4 - 1
-	lo = int64(place%4+4) << shift
-	return lo, lo + 1<<shift
-}
+// Spans of time and numbers of uses and tokens lie in one of 4 bins an octave.
+const (
+	logOctaves = octaves(2)
+	logBins    = 4 * 62
+)
 
 // newTokens is what a later turn adds to its parent's prompt and answer; negative where history was cut or a turn
 // was tried again. ok is false where the answer's length is not known.
@@ -218,13 +205,13 @@ func (s *sessionSums) growthTable(key schemas.ProfileKey) []schemas.ProfileGrowt
 	var out []schemas.ProfileGrowth
 	for place, n := range slices.Backward(s.shrink[:]) {
 		if n > 0 {
-			lo, hi := logBorders(place)
+			lo, hi := logOctaves.bin(place)
 			out = append(out, schemas.ProfileGrowth{ProfileKey: key, LoTok: int32(max(1-hi, math.MinInt32)), HiTok: int32(1 - lo), N: n})
 		}
 	}
 	for place, n := range s.growth {
 		if n > 0 {
-			lo, hi := logBorders(place)
+			lo, hi := logOctaves.bin(place)
 			out = append(out, schemas.ProfileGrowth{ProfileKey: key, LoTok: int32(lo), HiTok: int32(min(hi, math.MaxInt32)), N: n})
 		}
 	}

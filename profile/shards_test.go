@@ -166,10 +166,10 @@ func TestFullTreeCounts(t *testing.T) {
 
 func TestBinsHaveTheirPlaces(t *testing.T) {
 	for _, v := range []int64{0, 1, 7, 8, 9, 15, 16, 31, 32, 33, 1000, 1 << 20, 1<<40 + 12345, 1<<55 + 1} {
-		if lo, hi := logBorders(logPlace(v)); v < lo || v >= hi || v >= 8 && (hi-lo)*4 > lo {
+		if lo, hi := logOctaves.bin(logOctaves.place(v)); v < lo || v >= hi || v >= 8 && (hi-lo)*4 > lo {
 			t.Errorf("%d is in [%d, %d)", v, lo, hi)
 		}
-		if lo, hi := latencyBin(latencyPlace(v)); v < lo || v >= hi || v >= 32 && (hi-lo)*16 > lo {
+		if lo, hi := latencyOctaves.bin(latencyOctaves.place(v)); v < lo || v >= hi || v >= 32 && (hi-lo)*16 > lo {
 			t.Errorf("%d is in [%d, %d)", v, lo, hi)
 		}
 		if v < math.MaxInt32 {

@@ -4,10 +4,11 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"math"
+	"maps"
 	"slices"
 	"strings"
 
+	"tailgate/internal/stats"
 	"tailgate/schemas"
 )
 
@@ -46,7 +47,7 @@ func (p *Profile) tokens(dim string) (sum int64) {
 }
 
 func binQuantile(bins []schemas.ProfileLength, n int64, q float64) string {
-	rank := max(int64(math.Ceil(q*float64(n)-1e-9)), 1)
+	rank := int64(stats.Rank(int(n), q))
 	for _, b := range bins {
 		if rank -= b.N; rank <= 0 {
 			if b.HiTok-b.LoTok == 1 {
@@ -128,7 +129,7 @@ func (p *Profile) textLatency(w io.Writer) {
 		counts, n := map[int]int64{}, int64(0)
 		for _, r := range p.Latency {
 			if isTotal(r.ProfileKey) && r.Dim == dim {
-				counts[latencyPlace(r.LoUs)] += r.N
+				counts[latencyOctaves.place(r.LoUs)] += r.N
 				n += r.N
 			}
 		}
@@ -136,10 +137,10 @@ func (p *Profile) textLatency(w io.Writer) {
 			continue
 		}
 		at := func(q float64) string {
-			rank := max(int64(math.Ceil(q*float64(n)-1e-9)), 1)
+			rank := int64(stats.Rank(int(n), q))
 			for place := range latencyBins {
 				if rank -= counts[place]; rank <= 0 {
-					lo, hi := latencyBin(place)
+					lo, hi := latencyOctaves.bin(place)
 					return seconds(float64(lo+hi-1) / 2e6)
 				}
 			}
@@ -170,11 +171,7 @@ func (p *Profile) textGroups(w io.Writer) {
 	for _, g := range p.IAT {
 		cvs[g.ProfileKey] = g.CVRaw
 	}
-	keys := make([]schemas.ProfileKey, 0, len(requests))
-	for k := range requests {
-		keys = append(keys, k)
-	}
-	slices.SortFunc(keys, func(a, b schemas.ProfileKey) int {
+	keys := slices.SortedFunc(maps.Keys(requests), func(a, b schemas.ProfileKey) int {
 		return cmp.Or(cmp.Compare(requests[b], requests[a]), cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Class, b.Class))
 	})
 	fmt.Fprintf(w, "groups     %d of tenant × class", len(keys))

@@ -2,6 +2,7 @@ package refresh_test
 
 import (
 	"bytes"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -12,7 +13,6 @@ import (
 
 	"tailgate/internal/fault"
 	"tailgate/refresh"
-	"tailgate/schemas"
 )
 
 const wholeFile = `root: s3://lake/prod
@@ -88,7 +88,11 @@ cron: {drift_ok: perhaps}
 
 // The JSON Schema and the parser take the same files.
 func TestConfigSchema(t *testing.T) {
-	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(schemas.RefreshSchema()))
+	data, err := os.ReadFile("../schemas/refresh.schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
 	if err != nil {
 		t.Fatal(err)
 	}

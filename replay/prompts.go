@@ -54,21 +54,8 @@ type Prompts struct {
 	Prose bool
 }
 
-// TokenIDs returns exactly row.InputTokens token ids.
-func (p *Prompts) TokenIDs(row *schemas.TraceRow) []int32 {
-	out := make([]int32, 0, row.InputTokens)
-	p.each(row, 0, row.InputTokens, p.idSpan(), func(digit uint32) { out = append(out, p.id(digit)) })
-	return out
-}
-
-// AppendTokenIDs appends the same ids to dst as a JSON list.
-func (p *Prompts) AppendTokenIDs(dst []byte, row *schemas.TraceRow) []byte {
-	dst = append(dst, '[')
-	dst = p.AppendIDs(dst, row, 0, row.InputTokens)
-	return append(dst, ']')
-}
-
-// AppendIDs appends the ids of the tokens [from, to) of the row's prompt, parted by commas.
+// AppendIDs appends the ids of the tokens [from, to) of the row's prompt, which has exactly row.InputTokens, parted by
+// commas.
 func (p *Prompts) AppendIDs(dst []byte, row *schemas.TraceRow, from, to int32) []byte {
 	first := true
 	p.each(row, from, to, p.idSpan(), func(digit uint32) {
@@ -93,11 +80,9 @@ func appendID(dst []byte, id uint32) []byte {
 	return append(dst, byte('0'+id/1000), byte('0'+id/100%10), byte('0'+id/10%10), byte('0'+id%10))
 }
 
-// Text returns the row's prompt as text: row.InputTokens words with a blank in front of each. With a vocabulary
-// that is the exact count of the target's tokens; without one it is WordBytes bytes a token.
-func (p *Prompts) Text(row *schemas.TraceRow) string { return string(p.AppendText(nil, row)) }
-
-// AppendText appends the same text to dst. It needs no escaping in JSON.
+// AppendText appends the row's prompt as text to dst: row.InputTokens words with a blank in front of each. With a
+// vocabulary that is the exact count of the target's tokens; without one it is WordBytes bytes a token. It needs no
+// escaping in JSON.
 func (p *Prompts) AppendText(dst []byte, row *schemas.TraceRow) []byte {
 	return p.AppendWords(dst, row, 0, row.InputTokens)
 }

@@ -154,7 +154,7 @@ func (r *Recorder) Finish() ([]schemas.FileDigest, error) {
 	return []schemas.FileDigest{digest}, nil
 }
 
-// Discard ends a recorder whose run did not start. What was recorded stays in segments.
+// Discard ends a recorder whose run did not start, or broke off. What was recorded stays in segments.
 func (r *Recorder) Discard() error {
 	r.halt()
 	return r.flush()

@@ -67,11 +67,11 @@ func TestTextsHaveExactlyTheAskedTokens(t *testing.T) {
 			p := &replay.Prompts{BlockSize: 16, Seed: 7, Words: words, Prose: prose}
 			for _, n := range []int32{1, 15, 16, 17, 100, 3000} {
 				r := row(int64(n), n, 5, 6, 7, 8)
-				got, _ := tok.ids(p.Text(r))
+				got, _ := tok.ids(textOf(p, r))
 				if len(got) != int(n) {
 					t.Errorf("%s, prose %v: %d tokens, want %d", tok.name, prose, len(got), n)
 				}
-				if want := p.TokenIDs(r); prose && !slices.Equal(got, want) {
+				if want := tokenIDs(p, r); prose && !slices.Equal(got, want) {
 					t.Errorf("%s: the ids of prose are not those of its text", tok.name)
 				}
 			}
@@ -88,13 +88,13 @@ func TestProseIsReadable(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := &replay.Prompts{BlockSize: 512, Words: words, Prose: true}
-	text := p.Text(row(0, 512, 1))
+	text := textOf(p, row(0, 512, 1))
 	if n := strings.Count(text, ". "); n < 20 || n > 120 {
 		t.Errorf("%d sentences in 512 tokens: %s", n, text)
 	}
 	seen := map[string]bool{}
 	for id := range int64(5000) {
-		block := p.Text(row(0, 64, id))
+		block := textOf(p, row(0, 64, id))
 		if seen[block] {
 			t.Fatalf("id %d repeats another block", id)
 		}
@@ -109,7 +109,7 @@ func TestRangesArePartsOfTheWhole(t *testing.T) {
 	}
 	r := row(3, 70, 1, 2)
 	for _, p := range []*replay.Prompts{{BlockSize: 16}, {BlockSize: 16, Words: words}, {BlockSize: 16, Words: words, Prose: true}} {
-		ids, text := p.TokenIDs(r), p.Text(r)
+		ids, text := tokenIDs(p, r), textOf(p, r)
 		for from := int32(0); from < 70; from += 7 {
 			for to := from; to <= 70; to += 9 {
 				var part []int32
@@ -158,7 +158,7 @@ func BenchmarkPrompt(b *testing.B) {
 		p      *replay.Prompts
 		append func(*replay.Prompts, []byte) []byte
 	}{
-		{"ids", &replay.Prompts{}, func(p *replay.Prompts, dst []byte) []byte { return p.AppendTokenIDs(dst, r) }},
+		{"ids", &replay.Prompts{}, func(p *replay.Prompts, dst []byte) []byte { return p.AppendIDs(dst, r, 0, r.InputTokens) }},
 		{"words", &replay.Prompts{Words: words}, func(p *replay.Prompts, dst []byte) []byte { return p.AppendText(dst, r) }},
 		{"prose", &replay.Prompts{Words: words, Prose: true}, func(p *replay.Prompts, dst []byte) []byte { return p.AppendText(dst, r) }},
 	} {

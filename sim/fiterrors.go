@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"gonum.org/v1/gonum/mat"
+
+	"tailgate/internal/stats"
 )
 
 // errors sets the standard errors, sandwich with the products of neighbours (Newey and West, lag 1), and the
@@ -43,7 +45,8 @@ func (e *equations) errors(s *solution, keep []bool) {
 		}
 	}
 	slices.Sort(shares)
-	s.residualP50, s.residualP95 = shares[len(shares)/2], shares[len(shares)*95/100]
+	s.residualP50, _ = stats.Quantile(shares, .5)
+	s.residualP95, _ = stats.Quantile(shares, .95)
 	var inv mat.Dense
 	if err := inv.Inverse(bread); err != nil {
 		// Close to singular is what wide intervals say.

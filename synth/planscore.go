@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/mathext"
 
 	"tailgate/internal/rng"
+	"tailgate/internal/stats"
 	"tailgate/profile"
 )
 
@@ -76,7 +77,7 @@ func gapFigures(stamps []int64, g *groupTables, add func(got, want, variance flo
 		want *float64
 	}{{.5, row.P50S}, {.9, row.P90S}, {.99, row.P99S}} {
 		if q.want != nil {
-			add(gaps[max(int(math.Ceil(q.p*n))-1, 0)], *q.want, 1/n)
+			add(gaps[stats.Rank(len(gaps), q.p)-1], *q.want, 1/n)
 		}
 	}
 }

@@ -49,25 +49,17 @@ func (o ExportOptions) Validate() error {
 	return fault.Mark(errors.Join(errs...), fault.Usage, "")
 }
 
-// Export makes a trace of a published day of the lake, LAKE/day=D, which holds exactly one Parquet file of
+// ErrEmptyView is wrapped where a view of a day has no row.
+var ErrEmptyView = errors.New("holds no request")
+
+// ExportStream makes a trace of a published day of the lake, LAKE/day=D, which holds exactly one Parquet file of
 // schemas.Request. Both views hold chat, completion and responses requests only, and no probes; what is left
 // out is counted in the notes. Hash ids are whole: blocks that no other request shares get an id of their own.
 // A prompt that is not known has null hash ids; where its length is not known either it has the median of its
 // class.
-func Export(ctx context.Context, lake string, o ExportOptions) (*Trace, error) {
-	s, err := ExportStream(ctx, lake, o)
-	if err != nil {
-		return nil, err
-	}
-	defer s.Close()
-	return s.Load(ctx)
-}
-
-// ErrEmptyView is wrapped where a view of a day has no row.
-var ErrEmptyView = errors.New("holds no request")
-
-// ExportStream is Export for a day that need not fit in memory: the rows are on disk, as those of Scan. While it
-// makes them it keeps 9 to 13 bytes for each distinct block, 60 for each session and 16 for each of its rows.
+//
+// The day need not fit in memory: the rows are on disk, as those of Scan. While it makes them it keeps 9 to 13 bytes
+// for each distinct block, 60 for each session and 16 for each of its rows.
 func ExportStream(ctx context.Context, lake string, o ExportOptions) (*Stream, error) {
 	list, err := exportAll(ctx, lake, o, [][]string{o.Classes}, false)
 	if err != nil {

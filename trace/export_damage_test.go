@@ -65,7 +65,7 @@ func TestDamageIsKept(t *testing.T) {
 	if err != nil || !slices.ContainsFunc(shared.Rows, func(r schemas.TraceRow) bool { return r.Damaged }) {
 		t.Errorf("a shared copy loses the mark: %v", err)
 	}
-	if said := strings.Join(tr.Losses(trace.FormatVLLM), "\n"); !strings.Contains(said, "1 of 3 rows lose that their prompt was cut") {
+	if said := strings.Join(losses(t, tr, trace.FormatVLLM), "\n"); !strings.Contains(said, "1 of 3 rows lose that their prompt was cut") {
 		t.Errorf("losses %q", said)
 	}
 }

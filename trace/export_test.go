@@ -1,6 +1,7 @@
 package trace_test
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -41,10 +42,19 @@ func lake(t *testing.T, rows ...schemas.Request) string {
 	return root
 }
 
+func exportDay(ctx context.Context, root string, o trace.ExportOptions) (*trace.Trace, error) {
+	s, err := trace.ExportStream(ctx, root, o)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	return s.Load(ctx)
+}
+
 func export(t *testing.T, root string, o trace.ExportOptions) *trace.Trace {
 	t.Helper()
 	o.Day = "2026-09-01"
-	tr, err := trace.Export(t.Context(), root, o)
+	tr, err := exportDay(t.Context(), root, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +85,7 @@ func TestExportDerivesWholeBlocks(t *testing.T) {
 		request(1, 7*time.Second, 1536, shared...),                   // the same key once more
 		request(7, 8*time.Second, 512, append(seq(100, 31), 900)...), // exactly one block
 	)
-	tr, err := trace.Export(t.Context(), root, trace.ExportOptions{Day: "2026-09-01"})
+	tr, err := exportDay(t.Context(), root, trace.ExportOptions{Day: "2026-09-01"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,11 +110,11 @@ func TestExportDerivesWholeBlocks(t *testing.T) {
 	if tr.Rows[5].HashIDs == nil || tr.Meta.BlockSize != 512 || tr.Meta.Tokenizer != "o200k" || tr.Meta.Epoch != "e7" || tr.Meta.SHA256 == "" {
 		t.Errorf("%+v", tr.Meta)
 	}
-	again, err := trace.Export(t.Context(), root, trace.ExportOptions{Day: "2026-09-01", Seed: 9})
+	again, err := exportDay(t.Context(), root, trace.ExportOptions{Day: "2026-09-01", Seed: 9})
 	if err != nil || !cmp.Equal(tr.Rows, again.Rows) {
 		t.Errorf("ids depend on more than the rows: %v", err)
 	}
-	small, err := trace.Export(t.Context(), root, trace.ExportOptions{Day: "2026-09-01", BlockSize: 16})
+	small, err := exportDay(t.Context(), root, trace.ExportOptions{Day: "2026-09-01", BlockSize: 16})
 	if err != nil || !cmp.Equal(small.Rows[1].HashIDs, shared) || len(small.Rows[0].HashIDs) != 96 {
 		t.Errorf("block size 16: %v", err)
 	}
@@ -230,13 +240,13 @@ func TestExportFaults(t *testing.T) {
 		{trace.ExportOptions{Day: "2026-09-01", Window: trace.Window{From: time.Hour}}, "from 10s to 15s after midnight"},
 		{trace.ExportOptions{Day: "2026-09-01", Classes: []string{"agent"}}, `no row has class "agent"`},
 	} {
-		if _, err := trace.Export(t.Context(), root, tt.o); err == nil || !strings.Contains(err.Error(), tt.want) || fault.Of(err) != fault.Usage {
+		if _, err := exportDay(t.Context(), root, tt.o); err == nil || !strings.Contains(err.Error(), tt.want) || fault.Of(err) != fault.Usage {
 			t.Errorf("%+v: %v", tt.o, err)
 		}
 	}
 	data := func(root, want string) {
 		t.Helper()
-		if _, err := trace.Export(t.Context(), root, trace.ExportOptions{Day: "2026-09-01"}); err == nil || !strings.Contains(err.Error(), want) || fault.Of(err) != fault.Data {
+		if _, err := exportDay(t.Context(), root, trace.ExportOptions{Day: "2026-09-01"}); err == nil || !strings.Contains(err.Error(), want) || fault.Of(err) != fault.Data {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}

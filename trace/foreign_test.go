@@ -192,7 +192,7 @@ func TestLossesAreCounted(t *testing.T) {
 		trace.FormatBurstGPT: {"2 of 4 rows lose their hash ids", "1 of 4 rows have no known output length: 0 is written, a failure to its readers",
 			"1 of 4 rows lose their tenant", "1 of 4 rows lose that they were not streamed"},
 	} {
-		if diff := cmp.Diff(want, tr.Losses(format)); diff != "" {
+		if diff := cmp.Diff(want, losses(t, tr, format)); diff != "" {
 			t.Errorf("%s: %s", format, diff)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"tailgate/internal/stats"
 	"tailgate/schemas"
 )
 
@@ -218,7 +219,7 @@ func newRanks(counts map[int32]int64) ranks {
 
 // at is the value of nearest rank ⌈p·n⌉.
 func (r ranks) at(p float64) int32 {
-	want := int64(math.Ceil(p * float64(r.below[len(r.below)-1])))
+	want := int64(stats.Rank(int(r.below[len(r.below)-1]), p))
 	i, _ := slices.BinarySearch(r.below, want)
 	return r.values[i]
 }

@@ -10,14 +10,8 @@ import (
 	"tailgate/schemas"
 )
 
-// Losses says in one counted sentence each what a file in format does not hold of t, or holds in another way.
-// Nothing is lost in mooncake and parquet.
-func (t *Trace) Losses(format string) []string {
-	said, _ := t.Stream().Losses(context.Background(), format) // rows in memory give no error
-	return said
-}
-
-// Losses says what Trace.Losses does. The delta formats need all rows in memory.
+// Losses says in one counted sentence each what a file in format does not hold of the trace, or holds in another way.
+// Nothing is lost in mooncake and parquet. The delta formats need all rows in memory.
 func (s *Stream) Losses(ctx context.Context, format string) ([]string, error) {
 	if format == FormatMooncake || format == FormatParquet {
 		return nil, nil
@@ -123,11 +117,8 @@ func (p *partialTails) shared() int64 {
 	return n
 }
 
-// Flags are the options with which the tool that reads format plays the file at path as t is: one command line
+// Flags are the options with which the tool that reads format plays the file at path as the trace is: one command line
 // each, without target and model. None for our own formats.
-func (t *Trace) Flags(format, path string) []string { return t.Stream().Flags(format, path) }
-
-// Flags gives what Trace.Flags does.
 func (s *Stream) Flags(format, path string) []string {
 	size := strconv.Itoa(max(s.Meta.BlockSize, 0))
 	rows := strconv.FormatInt(s.rows, 10)

@@ -158,7 +158,7 @@ func topCode(lengths []int32) int32 {
 		return 0
 	}
 	slices.Sort(lengths)
-	return lengths[(len(lengths)*999+999)/1000-1]
+	return lengths[stats.Rank(len(lengths), .999)-1]
 }
 
 // inputGrid is the nearest multiple of 16, above 4,096 of 64; at least 16.

@@ -75,7 +75,7 @@ func (s *Stream) LengthUs() int64 {
 }
 
 // Each visits the rows in schedule order, up to the first error. A row, its lists and its pointers are valid until
-// visit returns, strings apart: CloneRow keeps one.
+// visit returns, strings apart.
 func (s *Stream) Each(ctx context.Context, visit func(row *schemas.TraceRow) error) error {
 	return s.walk(ctx, func(row *schemas.TraceRow, _ int64) error { return visit(row) })
 }
@@ -134,18 +134,13 @@ func (s *Stream) Close() {
 	}
 }
 
-// CloneRow is a copy of row that shares nothing but strings with it.
-func CloneRow(row *schemas.TraceRow) schemas.TraceRow {
-	var keep rowKeeper
-	return keep.clone(row)
-}
-
 // rowKeeper copies rows with few allocations.
 type rowKeeper struct {
 	ids    arena[int64]
 	counts arena[int32]
 }
 
+// clone is a copy of row that shares nothing but strings with it.
 func (k *rowKeeper) clone(row *schemas.TraceRow) schemas.TraceRow {
 	out := *row
 	if row.OutputTokens != nil {

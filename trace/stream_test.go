@@ -2,6 +2,7 @@ package trace_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -54,10 +55,19 @@ func sameInStream(t *testing.T, data []byte, o trace.Options) {
 			t.Errorf("%s: the stream writes other bytes", format)
 		}
 		said, err := s.Losses(t.Context(), format)
-		if err != nil || !slices.Equal(tr.Losses(format), said) {
-			t.Errorf("%s: Losses %q, %v, in memory %q", format, said, err, tr.Losses(format))
+		if err != nil || !slices.Equal(losses(t, tr, format), said) {
+			t.Errorf("%s: Losses %q, %v, in memory %q", format, said, err, losses(t, tr, format))
 		}
 	}
+}
+
+func losses(t *testing.T, tr *trace.Trace, format string) []string {
+	t.Helper()
+	said, err := tr.Stream().Losses(t.Context(), format)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return said
 }
 
 func sameSessions(t *testing.T, tr *trace.Trace, s *trace.Stream) {
@@ -142,12 +152,20 @@ func TestNewStream(t *testing.T) {
 	}
 }
 
-func TestCloneRowSharesNothing(t *testing.T) {
+// A loaded row shares nothing with the one that was visited, which is used again.
+func TestLoadedRowsAreCopies(t *testing.T) {
 	out, parent, stream := int32(3), int64(4), true
 	row := schemas.TraceRow{OutputTokens: &out, Parent: &parent, Stream: &stream, HashIDs: []int64{1, 2}}
-	c := trace.CloneRow(&row)
-	out, parent, stream, row.HashIDs[0] = 9, 9, false, 9
-	if *c.OutputTokens != 3 || *c.Parent != 4 || !*c.Stream || c.HashIDs[0] != 1 || cap(c.HashIDs) != 2 {
+	s := trace.NewStream(trace.Meta{}, 1, 0, 0, func(_ context.Context, visit func(*schemas.TraceRow) error) error {
+		err := visit(&row)
+		out, parent, stream, row.HashIDs[0] = 9, 9, false, 9
+		return err
+	})
+	tr, err := s.Load(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := tr.Rows[0]; *c.OutputTokens != 3 || *c.Parent != 4 || !*c.Stream || c.HashIDs[0] != 1 || cap(c.HashIDs) != 2 {
 		t.Errorf("%+v", c)
 	}
 }

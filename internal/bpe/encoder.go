@@ -13,7 +13,6 @@ type Encoder struct {
 	links   []link
 	heap    minHeap
 	norm    normalizer
-	counted []uint32
 
 	pairText []byte // of settles
 	pairIDs  []uint32
@@ -154,7 +153,6 @@ func (e *Encoder) Clear() {
 	clear(e.scratch[:cap(e.scratch)])
 	clear(e.links[:cap(e.links)])
 	clear(e.heap[:cap(e.heap)])
-	clear(e.counted[:cap(e.counted)])
 	clear(e.pairText[:cap(e.pairText)])
 	clear(e.pairIDs[:cap(e.pairIDs)])
 	e.norm.clear()

@@ -202,6 +202,15 @@ func (e *Encoding) Size() int {
 	return n
 }
 
+// Tokens lists the bytes of all tokens by id; ids that the vocabulary leaves out have none.
+func (e *Encoding) Tokens() [][]byte {
+	out := make([][]byte, e.Size())
+	for id := range out {
+		out[id] = e.Decode(nil, []uint32{uint32(id)})
+	}
+	return out
+}
+
 // Decode appends the bytes of ids to dst. An id that is not in the vocabulary appends nothing.
 func (e *Encoding) Decode(dst []byte, ids []uint32) []byte {
 	for _, id := range ids {

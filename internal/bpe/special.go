@@ -109,14 +109,3 @@ func spaceBefore(text []byte, pos int) int {
 	}
 	return pos
 }
-
-// Count returns how many ids Append would append.
-func (e *Encoder) Count(text []byte) int {
-	e.counted = e.Append(e.counted[:0], text)
-	n := len(e.counted)
-	clear(e.counted)
-	if cap(e.counted)*4 > keepScratch {
-		e.counted = nil
-	}
-	return n
-}

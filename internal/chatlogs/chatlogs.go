@@ -95,11 +95,7 @@ func vocabulary() ([][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := make([][]byte, enc.Size())
-	for id := range out {
-		out[id] = enc.Decode(nil, []uint32{uint32(id)})
-	}
-	return out, nil
+	return enc.Tokens(), nil
 }
 
 // text draws a text of about size bytes.

@@ -33,12 +33,6 @@ type Output struct {
 	used int // bytes of Text's array that may hold text, beside len(Text)
 }
 
-// Clear zeroes the text and empties the output.
-func (o *Output) Clear() {
-	clear(o.Text[:max(len(o.Text), min(o.used, cap(o.Text)))])
-	o.Text, o.Spans, o.used = o.Text[:0], o.Spans[:0], 0
-}
-
 // Render writes the template with vars as its variables to out. The error is an *Error, or that of ctx. A fault of
 // this package itself comes as an error too, without what it was about.
 func (t *Template) Render(ctx context.Context, out *Output, vars map[string]Value, l Limits) (err error) {

@@ -9,10 +9,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
-	"sort"
 	"unsafe"
 
 	"github.com/parquet-go/parquet-go"
@@ -69,12 +69,7 @@ func options(footer map[string]string, page int) []parquet.WriterOption {
 		parquet.PageBufferSize(page),
 		parquet.CreatedBy("tailgate", "1", ""),
 	}
-	keys := make([]string, 0, len(footer))
-	for k := range footer {
-		keys = append(keys, k)
-	}
-	sort.Strings(keys)
-	for _, k := range keys {
+	for _, k := range slices.Sorted(maps.Keys(footer)) {
 		opts = append(opts, parquet.KeyValueMetadata(k, footer[k]))
 	}
 	return opts

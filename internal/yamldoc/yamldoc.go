@@ -259,12 +259,16 @@ func (r *Reader) Int(n Node, least int64) int64 {
 	return v
 }
 
-// Duration reads a time above 0, such as 90s or 5m.
+// Duration reads a time of 0 or more, such as 90s or 5m; 0 after a fault.
 func (r *Reader) Duration(n Node) time.Duration {
 	text, ok := r.Text(n)
+	if !ok {
+		return 0
+	}
 	d, err := time.ParseDuration(text)
-	if ok && (err != nil || d <= 0) {
-		r.Faultf(n, "%q is not a time such as 90s or 5m", text)
+	if err != nil || d < 0 {
+		r.Faultf(n, "%q is not a time such as 90s or 28m", text)
+		return 0
 	}
 	return d
 }

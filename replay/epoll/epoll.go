@@ -20,8 +20,6 @@ var (
 	ErrClosed   = errors.New("the client is closed")
 	// ErrDriven is what Drive says where another drives.
 	ErrDriven = errors.New("epoll: the client is driven by another")
-	// ErrUnsupported is what New says where there is no epoll.
-	ErrUnsupported = errors.New("epoll: not on this system")
 )
 
 // Next is what a handler wants after a piece of an answer.

@@ -4,6 +4,8 @@ package epoll
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 )
 
@@ -13,8 +15,10 @@ const Supported = false
 // Client exchanges requests and answers. Here it does not exist.
 type Client struct{}
 
-// New fails with ErrUnsupported.
-func New(Options) (*Client, error) { return nil, ErrUnsupported }
+var errUnsupported = fmt.Errorf("polling connections: %w", errors.ErrUnsupported)
+
+// New fails with errors.ErrUnsupported.
+func New(Options) (*Client, error) { return nil, errUnsupported }
 
 // Do is never called.
 func (*Client) Do(context.Context, Request) {}
@@ -25,8 +29,8 @@ func (*Client) Close() error { return nil }
 // Driver does not exist here either.
 type Driver struct{}
 
-// Drive fails with ErrUnsupported.
-func (*Client) Drive() (*Driver, error) { return nil, ErrUnsupported }
+// Drive fails with errors.ErrUnsupported.
+func (*Client) Drive() (*Driver, error) { return nil, errUnsupported }
 
 // Wait is never called.
 func (*Driver) Wait(time.Time) {}

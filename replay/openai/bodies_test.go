@@ -59,7 +59,7 @@ func TestBodiesOfEveryEngine(t *testing.T) {
 	n := int32(7)
 	row := schemas.TraceRow{Row: 3, InputTokens: 6, HashIDs: []int64{1, 2}, OutputTokens: &n}
 	p := &replay.Prompts{BlockSize: 4}
-	ids, words, forced := string(p.AppendTokenIDs(nil, &row)), p.Text(&row), string(p.AppendAnswer(nil, &row, 7))
+	ids, words, forced := promptIDs(p, &row), string(p.AppendText(nil, &row)), string(p.AppendAnswer(nil, &row, 7))
 	message := `[{"role":"user","content":"` + words + `"}]`
 	all := `,"stream":true,"stream_options":{"include_usage":true,"continuous_usage_stats":true}`
 	usage := `,"stream":true,"stream_options":{"include_usage":true}`
@@ -109,7 +109,7 @@ func TestFieldsAndHeadersOfTheOperator(t *testing.T) {
 		o.Headers = append(o.Headers, h)
 	}
 	path, body, header := posted(t, o, &replay.Call{Row: row})
-	ids := string((&replay.Prompts{BlockSize: 4}).AppendTokenIDs(nil, row))
+	ids := promptIDs(&replay.Prompts{BlockSize: 4}, row)
 	want := `{"model":"m","prompt":` + ids + `,"stream":true,"temperature":0,"max_tokens":99,"extra":{"a":["b"]},"stream_options":{"include_usage":false}}`
 	if diff := cmp.Diff(want, body); diff != "" || path != "/custom/route" {
 		t.Errorf("%s\n%s", path, diff)
@@ -158,7 +158,7 @@ func TestBodyTemplates(t *testing.T) {
 	no := false
 	p := &replay.Prompts{BlockSize: 4}
 	row := &schemas.TraceRow{Row: 3, InputTokens: 2, OutputTokens: &n, Stream: &no, Session: text(`s"1`)}
-	words, ids := p.Text(row), string(p.AppendTokenIDs(nil, row))
+	words, ids := string(p.AppendText(nil, row)), promptIDs(p, row)
 	const full = `{
   "inputs": "{{prompt}}", "ids": "{{prompt_ids}}", "chat": "{{messages}}",
   "parameters": {"max_new_tokens": "{{max_tokens}}", "stream": "{{stream}}"},
@@ -223,7 +223,7 @@ func TestLiveHistory(t *testing.T) {
 	ids := func(r *schemas.TraceRow, from int32) string { return string(p.AppendIDs(nil, r, from, r.InputTokens)) }
 
 	_, body, _ := posted(t, openai.Options{API: openai.APIChat, LiveHistory: true, Prompts: p}, &replay.Call{Row: third, Before: two})
-	want := `{"messages":[{"role":"user","content":"` + p.Text(first) + `"},{"role":"assistant","content":"say \"hi\""},` +
+	want := `{"messages":[{"role":"user","content":"` + string(p.AppendText(nil, first)) + `"},{"role":"assistant","content":"say \"hi\""},` +
 		`{"role":"user","content":"` + tail(second, 14-6-3) + `"},{"role":"assistant","content":"ho"},` +
 		`{"role":"user","content":"` + tail(third, 19-14-3) + `"}],"max_tokens":3,"stream":true,"stream_options":{"include_usage":true}}`
 	if diff := cmp.Diff(want, body); diff != "" {

@@ -20,6 +20,11 @@ import (
 	"tailgate/schemas"
 )
 
+// promptIDs is a row's prompt as a JSON list of token ids.
+func promptIDs(p *replay.Prompts, row *schemas.TraceRow) string {
+	return "[" + string(p.AppendIDs(nil, row, 0, row.InputTokens)) + "]"
+}
+
 func TestTransport(t *testing.T) {
 	for _, api := range []string{openai.APICompletions, openai.APIChat, openai.APIResponses, openai.APIGenerate} {
 		format := transporttest.Chunks
@@ -72,9 +77,9 @@ func TestBodies(t *testing.T) {
 	noStream, noLength, noOutput, withModel := row, row, row, row
 	noStream.Stream, noLength.OutputTokens, noOutput.OutputTokens, withModel.Model = &no, nil, &zero, &model
 	p := &replay.Prompts{BlockSize: 4}
-	ids, text := p.AppendTokenIDs(nil, &row), p.Text(&row)
+	ids, text := promptIDs(p, &row), string(p.AppendText(nil, &row))
 	streamed := `"stream":true,"stream_options":{"include_usage":true}}`
-	prompt := `"prompt":` + string(ids)
+	prompt := `"prompt":` + ids
 
 	cases := []struct {
 		name string

@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -223,10 +224,7 @@ func cumulative(rows []schemas.ProfileLength, dim string) map[int32]float64 {
 }
 
 func borders(a, b map[int32]float64) []int32 {
-	var out []int32
-	for k := range a {
-		out = append(out, k)
-	}
+	out := slices.Collect(maps.Keys(a))
 	for k := range b {
 		if _, ok := a[k]; !ok {
 			out = append(out, k)

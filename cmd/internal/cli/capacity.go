@@ -190,7 +190,8 @@ func (a *app) traffic(ctx context.Context, path string, hits *capacity.Hits) (*c
 			hits.LRU = append(hits.LRU, capacity.HitPoint{CapacityBlocks: at[i], BlockHit: r.Block})
 		}
 	}
-	return capacity.NewTraffic(rows), t.Meta, nil
+	traffic, err := capacity.NewTraffic(rows)
+	return traffic, t.Meta, err
 }
 
 // replicas is how many replicas the plan's cluster has: by its label, its targets file, or the simulator's settings; 0 = not

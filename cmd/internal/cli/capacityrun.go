@@ -5,8 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -66,10 +66,10 @@ func (r *capacityRunner) path(p string) string {
 func (r *capacityRunner) replayArgs(l capacity.Load, trace, dir string) []string {
 	args := []string{"replay", trace, "--out", dir, "--seed", strconv.FormatUint(l.Seed, 10)}
 	args = append(args, r.targetArgs(l)...)
-	for _, k := range sortedNames(r.plan.Labels) {
+	for _, k := range slices.Sorted(maps.Keys(r.plan.Labels)) {
 		args = append(args, "--label", k+"="+r.plan.Labels[k])
 	}
-	for _, k := range sortedNames(r.plan.Replay) {
+	for _, k := range slices.Sorted(maps.Keys(r.plan.Replay)) {
 		args = append(args, "--"+k, r.plan.Replay[k])
 	}
 	window := l.Cell.Pattern == capacity.PatternReal || l.Drawn > 0
@@ -289,9 +289,6 @@ func kindOf(code int) fault.Kind {
 
 const hookPrefix = "hook:"
 
-// hookTimeout bounds a user's command.
-const hookTimeout = 5 * time.Minute
-
 // hook starts a user's command that takes a replica away when its time has come; stop waits for it, or calls it off.
 func (r *capacityRunner) hook(ctx context.Context, l capacity.Load) (stop func() error, err error) {
 	text, ok := strings.CutPrefix(l.Lose, hookPrefix)
@@ -344,19 +341,6 @@ func (r *capacityRunner) prepare(ctx context.Context, l capacity.Load) (restore 
 	return nothing, nil
 }
 
-// userCommand runs a command of the plan, for at most hookTimeout.
-func userCommand(ctx context.Context, what, command string, env ...string) error {
-	ctx, cancel := context.WithTimeout(ctx, hookTimeout)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", command)
-	cmd.Env = append(os.Environ(), env...)
-	cmd.WaitDelay = time.Second // a child of the shell may hold the pipe
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("%s (%s): %w: %s", what, command, err, bytes.TrimSpace(out))
-	}
-	return nil
-}
-
 // classMix are the rates of the cell's class and of the others, which synth takes as shares.
 func (r *capacityRunner) classMix(l capacity.Load, rate float64) string {
 	mix := []string{fmt.Sprintf("%s=%g", l.Cell.Class, rate)}
@@ -369,18 +353,9 @@ func (r *capacityRunner) classMix(l capacity.Load, rate float64) string {
 				all += others[c]
 			}
 		}
-		for _, c := range sortedNames(others) {
+		for _, c := range slices.Sorted(maps.Keys(others)) {
 			mix = append(mix, fmt.Sprintf("%s=%g", c, others[c]/all*l.Others))
 		}
 	}
 	return strings.Join(mix, ",")
-}
-
-func sortedNames[V any](m map[string]V) []string {
-	names := make([]string, 0, len(m))
-	for k := range m {
-		names = append(names, k)
-	}
-	slices.Sort(names)
-	return names
 }

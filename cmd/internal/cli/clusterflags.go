@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"strings"
 	"time"
 	"unicode"
@@ -90,14 +89,15 @@ func (f *clusterFlags) reset(ctx context.Context, client *openai.Client) (map[st
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	began := time.Now()
+	const what = "resetting the cache"
 	var err error
-	if f.resetsByPost() {
-		err = client.Reset(ctx, f.ResetCache)
-	} else {
-		err = exec.CommandContext(ctx, "/bin/sh", "-c", f.ResetCache).Run()
+	if !f.resetsByPost() {
+		err = userCommand(ctx, what, f.ResetCache)
+	} else if err = client.Reset(ctx, f.ResetCache); err != nil {
+		err = fmt.Errorf("%s (%s): %w", what, f.ResetCache, err)
 	}
 	if err != nil {
-		return nil, fault.Mark(fmt.Errorf("resetting the cache (%s): %w", f.ResetCache, err), fault.Failure, "")
+		return nil, fault.Mark(err, fault.Failure, "")
 	}
 	return map[string]any{"how": f.ResetCache, "took_ms": time.Since(began).Milliseconds()}, nil
 }

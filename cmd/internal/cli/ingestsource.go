@@ -125,7 +125,7 @@ func (f *runFlags) registerBounds(fl *pflag.FlagSet) {
 
 func (f *runFlags) register(fl *pflag.FlagSet) {
 	fl.StringVar(&f.worker, "worker", "", "i/n: read only the partitions of worker i of n, counted from 0")
-	fl.StringVar(&f.valueCodec, "value-codec", ingest.CodecAuto, "compression of the records' values: "+strings.Join(ingest.ValueCodecs(), ", "))
+	valueCodecFlag(fl, &f.valueCodec)
 	f.maxRecord, f.memory, f.minFree, f.rot = 32<<20, 256<<20, 2<<30, 128<<20
 	fl.Var(&f.maxRecord, "max-record-bytes", "larger records are dead letters, also after decompression")
 	fl.Var(&f.memory, "memory", "memory of all open segments together")
@@ -167,4 +167,9 @@ func (f *runFlags) apply(o *ingest.Options) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// valueCodecFlag is the flag of all commands that read records.
+func valueCodecFlag(fl *pflag.FlagSet, to *string) {
+	fl.StringVar(to, "value-codec", ingest.CodecAuto, "compression of the records' values: "+strings.Join(ingest.ValueCodecs(), ", "))
 }

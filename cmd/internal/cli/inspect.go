@@ -74,7 +74,7 @@ Exit codes: 0 done; 1 the source is unreachable or broken; 2 wrong usage.`,
 	fl := cmd.Flags()
 	fl.StringVar(&format, "format", ingest.FormatAuto, formatUsage)
 	k.register(fl)
-	fl.StringVar(&o.ValueCodec, "value-codec", ingest.CodecAuto, "compression inside message values: auto, none, gzip, zstd")
+	valueCodecFlag(fl, &o.ValueCodec)
 	fl.IntVar(&o.Sample, "sample", ingest.DefaultSample, "messages to look at")
 	fl.StringVar(&classes, "classes", "", "YAML file with rules for workload classes, to print the shares they would give")
 	fl.StringVar(&print, "print-mapping", "", "print a shipped mapping: "+strings.Join(ingest.ShippedMappings(), ", "))

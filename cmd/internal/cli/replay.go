@@ -198,10 +198,6 @@ func (a *app) record(ctx context.Context, f *replayFlags, p *planned, o replay.O
 	}
 	footer := streamFooter(p.source, &p.meta, f.tf.seed)
 	footer.Schema = schemas.TableResults
-	rec, err := replay.NewRecorder(f.out, p.plan.RunID, footer)
-	if err != nil {
-		return err
-	}
 	line := a.progress()
 	o.TTFTLimit = f.gate.TTFTLimit()
 	if f.failFast {
@@ -210,6 +206,10 @@ func (a *app) record(ctx context.Context, f *replayFlags, p *planned, o replay.O
 	serving, stop := context.WithCancel(ctx)
 	defer stop()
 	metrics, err := a.serveReplayMetrics(serving, f.metricsAddr)
+	if err != nil {
+		return err
+	}
+	rec, err := replay.NewRecorder(f.out, p.plan.RunID, footer)
 	if err != nil {
 		return err
 	}
@@ -227,6 +227,7 @@ func (a *app) record(ctx context.Context, f *replayFlags, p *planned, o replay.O
 	}
 	met, err := f.await(ctx, a, &o)
 	if err != nil {
+		_ = rec.Discard()
 		_ = os.Remove(f.out) // where it is empty
 		return err
 	}
@@ -238,6 +239,7 @@ func (a *app) record(ctx context.Context, f *replayFlags, p *planned, o replay.O
 	line.end()
 	f.endedAt = now()
 	if err != nil {
+		_ = rec.Discard() // what was recorded stays; why the run broke off is what is told
 		return err
 	}
 	p.plan = &replay.Plan{RunID: p.plan.RunID}

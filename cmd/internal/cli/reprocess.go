@@ -27,7 +27,7 @@ missing or unsafe.`,
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&f.format, "format", "", "layout of the records, as for ingest; not auto")
-	fl.StringVar(&f.run.valueCodec, "value-codec", ingest.CodecAuto, "compression inside message values: auto, none, gzip, zstd")
+	valueCodecFlag(fl, &f.run.valueCodec)
 	f.kafka.register(fl)
 	fl.StringVar(&f.lake, "out", "", "the lake: a folder, or s3://bucket/prefix")
 	f.anon.register(fl)

@@ -59,7 +59,7 @@ constant  equal gaps
 	fl.DurationVar(&f.duration, "duration", 0, "of the trace (default: the profile's, or that of the series)")
 	fl.DurationVar(&f.from, "from", 0, "begin at this moment of the profile's window, such as 14h")
 	fl.Int64Var(&f.requests, "requests", 0, "stop after this many requests")
-	fl.StringArrayVar(&f.bursts, "burst", nil, "splice in a burst, such as at=10m,for=30s,x=4; may be given several times")
+	fl.StringArrayVar(&f.bursts, "burst", nil, "splice in a burst, such as at=10m,for=30s,x=4 (repeatable)")
 	fl.StringVar(&f.inputLength, "input-length", "", "one input length in tokens; the same as --input-lengths")
 	fl.StringVar(&f.outputLength, "output-length", "", "one output length in tokens; the same as --output-lengths")
 	fl.StringVar(&f.inputs, "input-lengths", "", "input lengths: 512, 1024..8192, short, mid, long, or shares: short=0.6,mid=0.3,8192..=0.1 (default: the profile's)")
