@@ -97,7 +97,7 @@ func (n *Night) lastTook(ctx context.Context) error {
 }
 
 // keepRates notes what this night took by row, in one run or in several: the ingest by the rows that it read, the other
-// steps by those of the day. What was not measured stands as an earlier night left it; without a build nothing is noted.
+// steps by those of the day. What was not measured stands as an earlier night left it; without a build, or new rows, nothing is noted.
 func (n *Night) keepRates(ctx context.Context) error {
 	if err := n.measure(ctx); err != nil {
 		return err
@@ -108,8 +108,7 @@ func (n *Night) keepRates(ctx context.Context) error {
 		return err
 	}
 	built := j.Steps[StepPublish]
-	_, published := t.Steps[StepPublish]
-	if built == nil || built.Rows < leastRows || !published && t.Rows < leastRows {
+	if built == nil || built.Rows < leastRows || t.Rows < leastRows || t.Records == 0 {
 		return nil
 	}
 	r, err := n.lastRates(ctx)
@@ -120,17 +119,13 @@ func (n *Night) keepRates(ctx context.Context) error {
 		r = &rates{Steps: map[Step]stepRate{}}
 	}
 	for s, took := range t.Steps {
-		switch {
-		case s != StepIngest:
-			r.Steps[s] = took.by(built.Rows)
-		case t.Rows >= leastRows && t.Records > 0:
-			r.RowsPerRecord, r.SecondsPerRecord = float64(t.Rows)/float64(t.Records), t.Seconds/float64(t.Records)
-			r.Steps[s] = took.by(t.Rows)
+		rows := built.Rows
+		if s == StepIngest {
+			rows = t.Rows
 		}
+		r.Steps[s] = took.by(rows)
 	}
-	if r.Day = t.Day; r.RowsPerRecord == 0 {
-		return nil
-	}
+	r.Day, r.RowsPerRecord, r.SecondsPerRecord = t.Day, float64(t.Rows)/float64(t.Records), t.Seconds/float64(t.Records)
 	return n.replaceJSON(ctx, ratesName, r)
 }
 

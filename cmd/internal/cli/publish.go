@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -16,11 +17,10 @@ import (
 // publishFlags are the flags of `tailgate publish`.
 type publishFlags struct {
 	ingest.PublishOptions
-	several dayRangeFlags
-	keys    string
-	memory  sizeFlag
-	metrics metricsFlags
-	asJSON  bool
+	several      dayRangeFlags
+	keys, memory string
+	metrics      metricsFlags
+	asJSON       bool
 }
 
 func (a *app) publishCommand() *cobra.Command {
@@ -105,17 +105,17 @@ func (f *publishFlags) register(fl *pflag.FlagSet) {
 	fl.IntVar(&f.K, "k", 0, "sessions below which a label is suppressed, and tenants below which a block id is not shared across them (default 20)")
 	fl.IntVar(&f.MinRequests, "min-requests", 0, "requests below which a label is suppressed (default 100)")
 	fl.IntVar(&f.Parts, "parts", 0, "segments read and sorted side by side (default: processors)")
-	f.memory = 512 << 20
-	fl.Var(&f.memory, "memory", "rows and ids in memory at a time")
+	fl.StringVar(&f.memory, "memory", "512MiB", "rows and ids in memory at a time")
 	fl.IntVar(&f.KeepBuilds, "keep-builds", 1, "earlier builds of the day to keep")
 }
 
 // apply reads those flags into the options.
 func (f *publishFlags) apply(fl *pflag.FlagSet) error {
-	if f.memory <= 0 {
-		return errors.New("--memory must be a size such as 512MiB, not 0")
+	var memory sizeFlag // read here, so that its fault is told with the others
+	if err := memory.Set(f.memory); err != nil || memory == 0 {
+		return fmt.Errorf("--memory: %q is not a size such as 512MiB", f.memory)
 	}
-	f.Memory = int(f.memory)
+	f.Memory = int(memory)
 	if fl.Changed("keep-builds") && f.KeepBuilds == 0 {
 		f.KeepBuilds = -1
 	}
