@@ -176,10 +176,6 @@ func readFacts(ctx context.Context, s objects, key string, fits func(*segmentFac
 	return seg, nil
 }
 
-func footerFault(seg segmentFile) error {
-	return fault.Mark(fmt.Errorf("reading %s: footer and file disagree", seg.path), fault.Data, "")
-}
-
 // firstOffset reads the first offset from a segment's name.
 func firstOffset(key string) int64 {
 	first, _ := strconv.ParseInt(path.Base(key)[:20], 10, 64)
