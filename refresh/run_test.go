@@ -232,8 +232,8 @@ func TestBackfillAfterTheKey(t *testing.T) {
 	if runs < 3 {
 		t.Errorf("it died %d times only", runs)
 	}
-	if s.Days[0].Rows != 65 || s.Days[0].Refused != 0 || s.Days[0].Epoch == old || s.Outcome != refresh.OutcomeDone {
-		t.Errorf("after the backfill: %+v", s.Days)
+	if s.Days[0].Rows != 65 || s.Days[0].Refused != 0 || s.Days[0].Epoch == old || s.Outcome != refresh.OutcomeDone && s.Outcome != refresh.OutcomeNoNewData {
+		t.Errorf("after the backfill: %s, %+v", s.Outcome, s.Days) // the last run had little or nothing left to do
 	}
 	o.Crash = nil
 	if s, err = refresh.Run(t.Context(), o); err != nil || s.Outcome != refresh.OutcomeNoNewData {

@@ -48,8 +48,17 @@ func size(small, full int) int {
 	return small
 }
 
-// survives runs cases side by side.
+// survives runs cases side by side: one in four of them, all with TAILGATE_PROVE, which CI sets.
 func survives(t *testing.T, cases []hostile) {
+	if os.Getenv("TAILGATE_PROVE") == "" {
+		few := cases[:0:0]
+		for i := range cases {
+			if i%4 == 0 {
+				few = append(few, cases[i])
+			}
+		}
+		cases = few
+	}
 	testshared.NotUnderRace(t, "the race detector takes memory of its own")
 	run := startLimiter(t)
 	for _, h := range cases {
@@ -190,9 +199,6 @@ type limiter struct {
 	in  *json.Encoder
 	out *json.Decoder
 }
-
-// limiters is how many commands run at a time.
-const limiters = 2
 
 // run runs a command; any test may call it.
 func (l *limiter) run(t *testing.T, c *limited) *ended {

@@ -261,8 +261,7 @@ var forgeries = []struct {
 	{"one list of all", func(f *forged) {
 		n := size(4_000_000, 16_000_000)
 		c := f.column(isList)
-		page := slices.Concat(levels(1, 0), levels(n, 3))
-		page = slices.Concat(levels(n, 1), levels(n, 3))
+		page := slices.Concat(levels(n, 1), levels(n, 3))
 		f.replace(c, int64(n), false, f.dataPage(int32(n), format.Plain, len(page)+8*n, zeros(f.t, page, 8*n)))
 	}},
 	{"rows of a flood of nulls", func(f *forged) {

@@ -18,6 +18,7 @@ type Response struct {
 	state   framing
 	keep    bool // the connection may live on
 	line    []byte
+	ends    int    // where the last whole line in line ends
 	tried   int    // how much of the head in line was parsed in vain
 	heads   int    // bytes of heads
 	left    uint64 // bytes of the body, or of the chunk, that are missing
@@ -108,8 +109,11 @@ func (r *Response) TakeHead(h *Heads, p []byte) (head *http.Response, rest []byt
 		r.line = append(r.line, p...)
 		all = r.line
 	}
+	if i := bytes.LastIndexByte(p, '\n'); i >= 0 {
+		r.ends = len(all) - len(p) + i + 1
+	}
 	for {
-		lines := bytes.LastIndexByte(all, '\n') + 1 // half a line would be read as a whole one
+		lines := r.ends // half a line would be read as a whole one
 		if lines == r.tried || lines > retryHead && lines < 2*r.tried {
 			break
 		}
@@ -123,10 +127,10 @@ func (r *Response) TakeHead(h *Heads, p []byte) (head *http.Response, rest []byt
 			return nil, nil, err
 		}
 		r.heads += n
-		all, r.tried = all[n:], 0
+		all, r.ends, r.tried = all[n:], lines-n, 0
 		informational := head.StatusCode >= 100 && head.StatusCode <= 199 && head.StatusCode != http.StatusSwitchingProtocols
 		if !informational {
-			r.line = nil
+			r.line, r.ends = nil, 0
 			r.frame(head)
 			r.surplus = r.state == done && len(all) > 0
 			return head, all, nil

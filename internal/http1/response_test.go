@@ -246,7 +246,7 @@ func TestEqualHeadsAreParsedOnce(t *testing.T) {
 		}
 		return head
 	}
-	if take(1) != take(1) {
+	if first, second := take(1), take(1); first != second {
 		t.Error("an equal head was parsed again")
 	}
 	take(2)

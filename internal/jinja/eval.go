@@ -112,9 +112,12 @@ func (in *interp) tick(line int) {
 	}
 }
 
+// maxValue bounds one text or list, in bytes: what is doubled in a loop is refused before it fills the memory.
+const maxValue = 64 << 20
+
 // copied counts n bytes of a new text.
 func (in *interp) copied(n, line int) {
-	if in.limits.Copied -= n; in.limits.Copied < 0 {
+	if in.limits.Copied -= n; in.limits.Copied < 0 || n > maxValue {
 		in.fail(line, "the template copies too much text")
 	}
 }

@@ -1,6 +1,7 @@
 package jinja
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -32,7 +33,7 @@ func (in *interp) binary(e *binaryExpr) Value {
 			in.fail(e.line, "unsupported: %s of a %s and a %s", e.op, typeName(left), typeName(right))
 		}
 		in.copied(16*(len(l.Items)+len(r.Items)), e.line)
-		return &List{Items: append(append([]Value(nil), l.Items...), r.Items...), Tuple: l.Tuple}
+		return &List{Items: slices.Concat(l.Items, r.Items), Tuple: l.Tuple}
 	}
 	if x, ok := integer(left); ok {
 		if y, ok := integer(right); ok {
@@ -54,7 +55,7 @@ func (in *interp) stringOp(op string, left, right Value, line int) Value {
 	if n, ok := integer(right); ok && op == "*" {
 		s, _ := str(left)
 		n = max(n, 0)
-		if len(s) > 0 && n > int64(in.limits.Copied/len(s)) {
+		if len(s) > 0 && n > int64(min(in.limits.Copied, maxValue)/len(s)) {
 			in.fail(line, "the template copies too much text")
 		}
 		in.copied(len(s)*int(n), line)

@@ -24,6 +24,8 @@ const (
 	batchRows = 1024
 	// batchBytes are the most bytes of a column in a batch whose words are long.
 	batchBytes = 32 << 20
+	// maxWord bounds a word of a dictionary, which each row may have. Writers end a dictionary at 1 MiB, the first word may be longer.
+	maxWord = 8 << 20
 	// readBytes are read at once from a column's place in the file.
 	readBytes = 1 << 20
 )
@@ -146,6 +148,9 @@ func open(ctx context.Context, f File) (_ *opened, err error) {
 	words, err := parquetio.Check(src, object.Size())
 	if err != nil {
 		return nil, src.Fault(f.Name, err)
+	}
+	if n := words.Longest(); n > maxWord {
+		return nil, src.Fault(f.Name, fmt.Errorf("a dictionary has a word of %d bytes", n))
 	}
 	props := parquet.NewReaderProperties(nil)
 	props.BufferedStreamEnabled, props.BufferSize = true, readBytes

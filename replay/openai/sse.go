@@ -8,7 +8,7 @@ import (
 // An event stream's line may have maxLine bytes, and the joined data of an event maxEvent.
 const (
 	maxLine  = 16 << 20
-	maxEvent = 64 << 20
+	maxEvent = 32 << 20
 )
 
 var errEventTooLong = errors.New("event too long")

@@ -8,7 +8,7 @@ import (
 )
 
 // maxBody bounds an answer that is not streamed.
-const maxBody = 64 << 20
+const maxBody = 32 << 20
 
 // finishWhole sets the outcome of an answer that was not streamed: body is all of it, arrived at the instant
 // at. Such an answer has an end-to-end time only.

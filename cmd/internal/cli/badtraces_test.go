@@ -68,7 +68,7 @@ func badTraces(t *testing.T) []badTrace {
 		{name: "cut zstd", data: packed["zst"][:len(packed["zst"])-9], code: 6, says: "cut or broken"},
 		{name: "cut parquet", data: packed["parquet"][:len(packed["parquet"])-99], code: 6, says: "its end is missing"},
 		{name: "parquet head", data: packed["parquet"][:9], code: 6, says: "too short"},
-		{name: "torn parquet", data: slices.Concat(packed["parquet"][:50], make([]byte, 400), packed["parquet"][450:]), code: 6, says: "corrupted"},
+		{name: "torn parquet", data: slices.Concat(packed["parquet"][:50], make([]byte, 400), packed["parquet"][450:]), code: 6, says: "not a readable Parquet file"},
 		{name: "mixed block sizes", data: line(`{"timestamp":9000,"input_length":160,"hash_ids":[1,2,3,4,5,6,7,8,9,10]}`), code: 6, only: tell, says: ":41"},
 		{name: "an id of two sizes", data: line(`{"timestamp":9000,"input_length":100,"hash_ids":[1]}`), code: 6, only: tell, says: ":41"},
 		{name: "nul", data: line("\x00\x00\x00\x00"), code: 6, says: "NUL"},
