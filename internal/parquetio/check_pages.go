@@ -80,8 +80,19 @@ func (c *checker) pages(m *format.ColumnMetaData, start int64) (most int64, err 
 	return dictionary + largest, nil
 }
 
+// shortDictionary are bytes of a dictionary in which no word is worth a look: one word of them all counts.
+const shortDictionary = 4 << 10
+
 // dictionary looks for the longest word of a dictionary.
 func (c *checker) dictionary(m *format.ColumnMetaData, at int64, h *format.PageHeader) (err error) {
+	name := ""
+	if len(m.PathInSchema) > 0 {
+		name = m.PathInSchema[0]
+	}
+	if h.UncompressedPageSize <= shortDictionary {
+		c.words[name] = max(c.words[name], int(h.UncompressedPageSize))
+		return nil
+	}
 	body := c.some(at, int64(h.CompressedPageSize))
 	if m.Codec != format.Uncompressed {
 		if cap(c.page) < int(h.UncompressedPageSize) {
@@ -90,10 +101,6 @@ func (c *checker) dictionary(m *format.ColumnMetaData, at int64, h *format.PageH
 		if body, err = parquet.LookupCompressionCodec(m.Codec).Decode(c.page[:0], body); err != nil {
 			return errors.New("a dictionary cannot be decompressed")
 		}
-	}
-	name := ""
-	if len(m.PathInSchema) > 0 {
-		name = m.PathInSchema[0]
 	}
 	for len(body) >= 4 {
 		n := int64(binary.LittleEndian.Uint32(body))
