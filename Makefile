@@ -18,11 +18,13 @@ test:
 
 # Packages with nothing concurrent in them are left out (tools/checks/concurrent), and so are tests of one thread
 # (testshared.NotUnderRace) and those of RACE_SKIP: tables and numbers, which one thread makes, and tests of many processes,
-# of which the detector sees each alone.
+# of which the detector sees each alone; of the scripts those stay that follow, send or write side by side.
 RACE_SKIP = Guides|MillionRequests|Eight(Workers|Senders)|InTheReport|NaiveModel|PowerLoss|GroupDistributes|KilledWriters|KafkaZombie|KilledBuilds|RandomTransactions|Scanner|Reader(Knows|Agrees)|$\
 Decoders|Quirk|Forget|Dictionary|HitCurve|IDCOf|KnownLaws|IntervalsHold|Mooncake|ServeGen|HoursMake|Merged?(Sums|Atoms|Forgets|Keeps|Refuses)|$\
 PageHas|PageIs|SharedExamples|SharedGateway|TextIsWritten|ALeakingBuild|RawBatch|LayoutsAreRead|BombIsBounded|Portions|$\
-LawsOn(Public|TheFixture)|LawsOfArrivals|RatesAreKept|ManySmallGroups|Knobs|QueueOfKnown|QueueAfter|CountVariance|SplicedIn|RiseAndFall
+LawsOn(Public|TheFixture)|LawsOfArrivals|RatesAreKept|ManySmallGroups|Knobs|QueueOfKnown|QueueAfter|CountVariance|SplicedIn|RiseAndFall|Hostile|$\
+Scripts/(analyze|audit|backtest|capacity|cat|compare|completion|demo|example|explain|failures|foreign|forget|formats|headroom|keys|manydays|profile|public|$\
+rescale|servegen|simtruth|simulated|synth|tokenizers|trace|usage)
 race:
 	CGO_ENABLED=1 $(GO) test -race -vet=off -timeout 20m -skip '$(RACE_SKIP)' $$(tools/checks/concurrent)
 
