@@ -48,7 +48,7 @@ func size(small, full int) int {
 	return small
 }
 
-// chosen tells whether the i-th case is run: one in four, or all of them with TAILGATE_PROVE, which CI sets.
+// chosen tells whether the i-th case is run: one in four, or all of them with TAILGATE_PROVE (small or full).
 func chosen(i int) bool { return i%4 == 0 || os.Getenv("TAILGATE_PROVE") != "" }
 
 // survives runs the chosen cases.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -299,7 +300,8 @@ func TestHostileProtobuf(t *testing.T) {
 		"good with a lie":      slices.Concat(good, []byte{0x0a, 0xff, 0xff, 0xff, 0x7f}),
 	}
 	var cases []hostile
-	for name, m := range messages {
+	for _, name := range slices.Sorted(maps.Keys(messages)) {
+		m := messages[name]
 		for _, format := range []string{"otlp-proto", "openinference", "vllm"} {
 			cases = append(cases, hostile{name: format + ", " + name, files: map[string]any{"log": m}, args: ingesting(format, keys), exit: []int{0, 1}, leaves: []string{"lake"}, mib: 320})
 		}
