@@ -44,7 +44,7 @@ func Check(r io.ReaderAt, size int64) (WordSizes, error) {
 }
 
 // WordSizes has the longest word, in bytes, that a dictionary of each top-level column holds: a row that is read may have a
-// copy of it.
+// copy of it. All of a dictionary of up to 4 KiB counts as one word.
 type WordSizes map[string]int
 
 // Longest of all columns.
