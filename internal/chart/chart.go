@@ -83,8 +83,12 @@ func (c *Chart) SVG() template.HTML {
 			padLeft, y.at(t), chartW-padRight, padLeft-7, y.at(t)+4, y.text(t))
 	}
 	for _, t := range x.ticks() {
-		fmt.Fprintf(&b, `<path class="grid" d="M%.1f %.1fV%.1f"/><text class="tick" x="%.1f" y="%.1f" text-anchor="middle">%s</text>`,
-			x.at(t), chartH-low, padTop, x.at(t), chartH-low+16, x.text(t))
+		at, anchor := x.at(t), "middle"
+		if at-4.5*float64(len(x.text(t))) < padLeft-6 { // it would cover the lowest number at the left, on a phone
+			at, anchor = padLeft-5, "start"
+		}
+		fmt.Fprintf(&b, `<path class="grid" d="M%.1f %.1fV%.1f"/><text class="tick" x="%.1f" y="%.1f" text-anchor="%s">%s</text>`,
+			x.at(t), chartH-low, padTop, at, chartH-low+16, anchor, x.text(t))
 	}
 	fmt.Fprintf(&b, `<text class="axis" x="%.1f" y="%.1f" text-anchor="end">%s</text>`, chartW-padRight, chartH-6, escape(c.XLabel))
 	fmt.Fprintf(&b, `<text class="axis" x="4" y="10">%s</text>`, escape(c.YLabel))
