@@ -121,6 +121,20 @@ func dyingBucketOf(t *testing.T, s *site, life *writesLeft) (root, lake *objstor
 	return root, lake
 }
 
+// nothingLeft wants a token nowhere in a bucket but in the tombstones.
+func nothingLeft(t *testing.T, bucket *objstore.S3, token string) {
+	t.Helper()
+	report, err := audit.Bucket(t.Context(), bucket, audit.Options{Canaries: [][]byte{[]byte(token)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range report.Findings {
+		if f.What == audit.WhatCanary && !strings.HasPrefix(f.File, "lake/_forgotten/") {
+			t.Errorf("left: %+v", f)
+		}
+	}
+}
+
 // Forgetting and retention do in a bucket what they do in a folder.
 func TestForgetAndRetainInABucket(t *testing.T) {
 	s, _, want := twoDays(t, 1, true)
@@ -150,15 +164,7 @@ func TestForgetAndRetainInABucket(t *testing.T) {
 		checkTrace(t, filepath.Join(dir, "all.jsonl.zst"), 64)
 		drop()
 	}
-	report, err := audit.Bucket(t.Context(), bucket, audit.Options{Canaries: [][]byte{[]byte(s.token("tenant", gone))}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range report.Findings {
-		if f.What == audit.WhatCanary && !strings.HasPrefix(f.File, "lake/_forgotten/") {
-			t.Errorf("left: %+v", f)
-		}
-	}
+	nothingLeft(t, bucket, s.token("tenant", gone))
 
 	log := slog.New(slog.DiscardHandler)
 	l, err := acquire(t.Context(), root, time.Minute, time.Now, log)
@@ -305,15 +311,7 @@ func TestForgetAndRetainKilledInABucket(t *testing.T) {
 		}
 		drop()
 	}
-	report, err := audit.Bucket(t.Context(), bucket, audit.Options{Canaries: [][]byte{[]byte(s.token("tenant", gone))}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range report.Findings {
-		if f.What == audit.WhatCanary && !strings.HasPrefix(f.File, "lake/_forgotten/") {
-			t.Errorf("left: %+v", f)
-		}
-	}
+	nothingLeft(t, bucket, s.token("tenant", gone))
 	until(func() error {
 		log := slog.New(slog.DiscardHandler)
 		l, err := acquire(t.Context(), root, time.Hour, time.Now, log)
