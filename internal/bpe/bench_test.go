@@ -288,14 +288,18 @@ func BenchmarkLoad(b *testing.B) {
 		b.Run(c.name, func(b *testing.B) {
 			runtime.LockOSThread()
 			defer runtime.UnlockOSThread()
-			best := time.Hour
+			start, best := time.Hour, time.Hour // until it tokenizes, and until it has its tables
 			for b.Loop() {
 				began := threadTime()
-				if _, err := c.load(); err != nil {
+				e, err := c.load()
+				if err != nil {
 					b.Fatal(err)
 				}
+				start = min(start, threadTime()-began)
+				e.tables()
 				best = min(best, threadTime()-began)
 			}
+			b.ReportMetric(start.Seconds()*1000, "start_ms")
 			b.ReportMetric(best.Seconds()*1000, "best_ms")
 		})
 	}

@@ -6,6 +6,8 @@ import "encoding/binary"
 // concurrent use. What it holds is text: Clear it before it is left to the collector.
 type Encoder struct {
 	enc     *Encoding
+	tables  *tables // nil while few bytes were merged of a vocabulary that makes them later
+	early   int     // bytes merged without
 	cache   []cacheLine
 	memo    []uint64 // answers of sideBySide: pair key + 1, and one bit
 	dead    []uint64
@@ -23,7 +25,7 @@ const keepScratch = 256 << 10
 
 // NewEncoder returns an encoder with empty caches.
 func (e *Encoding) NewEncoder() *Encoder {
-	return &Encoder{enc: e, cache: make([]cacheLine, 1<<cacheBits), memo: make([]uint64, 1<<memoBits)}
+	return &Encoder{enc: e, tables: e.made.Load(), cache: make([]cacheLine, 1<<cacheBits), memo: make([]uint64, 1<<memoBits)}
 }
 
 // Append appends the ids of text to dst. All of text is text: a special token's own text gets the ids of its
@@ -88,7 +90,7 @@ func (e *Encoder) appendPiece(dst []uint32, piece []byte) []uint32 {
 		id, ok = e.enc.vocab.findShort(a, uint32(n))
 	case n <= 16:
 		id, ok = e.enc.vocab.findMiddle(a, b, uint32(n))
-	case !e.enc.complete:
+	case e.tables == nil || !e.tables.complete:
 		id, ok = e.enc.vocab.findLong(piece)
 	}
 	if ok {
@@ -109,7 +111,7 @@ func (e *Encoder) appendPiece(dst []uint32, piece []byte) []uint32 {
 // appendLong is appendPiece for pieces that no cache line holds. Where the trie has all tokens it finds the
 // piece that is one.
 func (e *Encoder) appendLong(dst []uint32, piece []byte) []uint32 {
-	if !e.enc.complete {
+	if e.tables == nil || !e.tables.complete {
 		if id, ok := e.enc.vocab.findLong(piece); ok {
 			return append(dst, id)
 		}
@@ -119,8 +121,14 @@ func (e *Encoder) appendLong(dst []uint32, piece []byte) []uint32 {
 
 // mergePiece merges a piece that is no token by the fastest way that is right for the vocabulary.
 func (e *Encoder) mergePiece(dst []uint32, piece []byte) []uint32 {
+	if e.tables == nil {
+		if e.early += len(piece); e.early <= e.enc.early {
+			return e.appendByRank(dst, piece)
+		}
+		e.tables = e.enc.tables()
+	}
 	switch {
-	case e.enc.greedy == nil:
+	case e.tables.greedy == nil:
 		return e.appendByRank(dst, piece)
 	case len(piece) <= shortPiece:
 		return e.appendShort(dst, piece)

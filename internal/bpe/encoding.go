@@ -8,6 +8,8 @@ package bpe
 import (
 	"fmt"
 	"slices"
+	"sync"
+	"sync/atomic"
 )
 
 // maxTokens bounds the ids of a vocabulary: tables pack two ids and their joint into 63 bits.
@@ -22,9 +24,9 @@ type Encoding struct {
 	vocab    *vocab // what the look-up of a whole piece may find; its arena has every token
 	whole    bool
 	bytes    [256]uint32
-	greedy   *greedy    // nil when the vocabulary is not monotone
-	complete bool       // greedy makes every token that the vocabulary may find
-	merges   *rankTable // nil where greedy is not: there the id of a joint is its rank
+	early    int // how many bytes an encoder merges without tables before it has them made
+	making   sync.Once
+	made     atomic.Pointer[tables] // nil until then
 	split    splitFunc
 	words    bool
 	role     [256]uint8
@@ -33,6 +35,13 @@ type Encoding struct {
 
 	raw, normalized *matcher          // of specials; nil when there are none of that rule
 	texts           map[uint32]string // of ids that no text leads to by merging
+}
+
+// tables are the way of merging that a vocabulary allows, and what it needs.
+type tables struct {
+	greedy   *greedy    // nil when the vocabulary is not monotone
+	complete bool       // greedy makes every token that the vocabulary may find
+	merges   *rankTable // nil where greedy is not: there the id of a joint is its rank
 }
 
 // splitFunc returns the end of the piece that begins at pos. text is valid UTF-8, pos < len(text), and the
@@ -44,6 +53,7 @@ type spec struct {
 	id       string
 	tokens   [][]byte    // token bytes by id; nil is a hole
 	merges   [][2]uint32 // ids of the two halves in order of rank (Hugging Face); nil: every pair whose joint is a token, by its id (tiktoken)
+	early    int         // see Encoding; only where whole is set and merges is nil, for there the vocabulary alone tells the merges
 	whole    bool        // a piece that is a token is that token, reachable by merges or not (tiktoken, ignore_merges)
 	split    splitFunc
 	words    bool // split takes [ASCII, no letter, digit, line break or apostrophe]?[A-Z]?[a-z]* before the next such byte, digit or line break as one piece
@@ -56,7 +66,7 @@ type spec struct {
 // newEncoding builds the tables of s. It fails when a byte has no token, when a merge has no joint token, and
 // when a token or special text stands for two ids.
 func newEncoding(s spec) (*Encoding, error) {
-	e := &Encoding{id: s.id, whole: s.whole, split: s.split, words: s.words, role: wordRole(), nfc: s.nfc}
+	e := &Encoding{id: s.id, whole: s.whole, early: s.early, split: s.split, words: s.words, role: wordRole(), nfc: s.nfc}
 	if err := checkTokens(s.tokens); err != nil {
 		return nil, fmt.Errorf("building a vocabulary: %w", err)
 	}
@@ -82,7 +92,7 @@ func checkTokens(tokens [][]byte) error {
 	return nil
 }
 
-// fillTables chooses the way of merging and builds what it needs.
+// fillTables checks the vocabulary, and makes its tables unless they come later.
 func (e *Encoding) fillTables(s spec) error {
 	if a, b, same := e.vocab.twins(); same {
 		return fmt.Errorf("ids %d and %d are the same token", a, b)
@@ -94,24 +104,18 @@ func (e *Encoding) fillTables(s spec) error {
 		}
 		e.bytes[b] = id
 	}
+	if s.early > 0 {
+		return nil
+	}
+	var listed *rankTable
 	ordered := true
 	if s.merges != nil {
 		var err error
-		if e.merges, ordered, err = listedMerges(e.vocab, s.merges); err != nil {
+		if listed, ordered, err = listedMerges(e.vocab, s.merges); err != nil {
 			return err
 		}
 	}
-	var reach []bool
-	if ordered {
-		e.greedy, reach = newGreedy(e.vocab, e.merges)
-	}
-	switch {
-	case e.greedy != nil:
-		e.merges = nil
-		e.complete = !s.whole || e.vocab.within(reach)
-	case s.merges == nil:
-		e.merges = everyMerge(e.vocab)
-	}
+	reach := e.makeTables(listed, ordered)
 	if s.whole {
 		return nil
 	}
@@ -122,6 +126,34 @@ func (e *Encoding) fillTables(s spec) error {
 		e.vocab.index(func(id int) bool { return reach[id] })
 	}
 	return nil
+}
+
+// makeTables makes the tables by the way of merging that is right. reach says which tokens merging can make; nil when nobody
+// knows yet.
+func (e *Encoding) makeTables(listed *rankTable, ordered bool) (reach []bool) {
+	t := &tables{merges: listed}
+	if ordered {
+		t.greedy, reach = newGreedy(e.vocab, listed)
+	}
+	switch {
+	case t.greedy != nil:
+		t.merges = nil
+		t.complete = !e.whole || e.vocab.within(reach)
+	case listed == nil:
+		t.merges = everyMerge(e.vocab)
+	}
+	e.made.Store(t)
+	return reach
+}
+
+// tables makes the tables that were left for later; all who ask wait for them.
+func (e *Encoding) tables() *tables {
+	e.making.Do(func() {
+		if e.made.Load() == nil {
+			e.makeTables(nil, true)
+		}
+	})
+	return e.made.Load()
 }
 
 // listedMerges indexes a list of merges. ordered tells that their joints come in the order of ids.

@@ -34,7 +34,7 @@ func TestHFMergesByDefinition(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if e.greedy != nil {
+		if e.tables().greedy != nil {
 			greedy++
 		} else {
 			byRank++

@@ -29,9 +29,9 @@ func TestHFModels(t *testing.T) {
 					t.Errorf("special token %d is read as %s", id, got)
 				}
 			}
-			if e.greedy == nil {
+			if e.tables().greedy == nil {
 				t.Error("merged by rank")
-			} else if wild := e.greedy.wilds; (wild > 0) != (name == "llama3") {
+			} else if wild := e.tables().greedy.wilds; (wild > 0) != (name == "llama3") {
 				t.Errorf("%d tokens are not made of lower ids (T1: Llama 3 alone has some)", wild)
 			} else {
 				t.Logf("%d tokens are not made of lower ids", wild)

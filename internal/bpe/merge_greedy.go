@@ -134,7 +134,7 @@ func (g *greedy) sideBySide(l, r uint32) bool {
 
 // appendGreedy appends the ids of piece.
 func (e *Encoder) appendGreedy(dst []uint32, piece []byte) []uint32 {
-	g, v := e.enc.greedy, e.enc.vocab
+	g, v := e.tables.greedy, e.enc.vocab
 	dead := e.deadBits(len(piece) + 1)
 	base, pos := len(dst), 0
 	token, size := g.trie.longest(piece)
@@ -171,7 +171,7 @@ func (e *Encoder) valid(l, r uint32) bool {
 	if *slot>>1 == k+1 {
 		return *slot&1 != 0
 	}
-	g, ok := e.enc.greedy, false
+	g, ok := e.tables.greedy, false
 	if g.wild != nil && (g.isWild(l) || g.isWild(r)) {
 		ok = e.settles(l, r)
 	} else {

@@ -10,7 +10,7 @@ const shortPiece = 12
 
 // appendShort merges a piece of at most shortPiece bytes of a monotone vocabulary, where a joint's id is the rank.
 func (e *Encoder) appendShort(dst []uint32, piece []byte) []uint32 {
-	g := e.enc.greedy
+	g := e.tables.greedy
 	var ids, joints [shortPiece + 1]uint32
 	n := len(piece)
 	if n > shortPiece {
@@ -93,12 +93,27 @@ func (e *Encoder) rate(links []link, i int32) {
 		return
 	}
 	b := links[a.next].id
-	if e.enc.merges != nil {
-		a.rank, a.joint = e.enc.merges.find(a.id, b)
+	switch t := e.tables; {
+	case t == nil:
+		a.joint = e.jointByBytes(a.id, b)
+	case t.merges != nil:
+		a.rank, a.joint = t.merges.find(a.id, b)
 		return
+	default:
+		a.joint = t.greedy.pairs.joint(a.id, b)
 	}
-	a.joint = e.enc.greedy.pairs.joint(a.id, b)
 	a.rank = a.joint
+}
+
+// jointByBytes returns the token of the bytes of both, or none: where every pair whose joint is a token merges, the
+// vocabulary tells the merges without a table.
+func (e *Encoder) jointByBytes(l, r uint32) uint32 {
+	v := e.enc.vocab
+	e.pairText = append(append(e.pairText[:0], v.token(l)...), v.token(r)...)
+	if id, ok := v.find(e.pairText); ok {
+		return id
+	}
+	return none
 }
 
 // join replaces link i and the next one by their joint.

@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
+
+	"tailgate/internal/textcorpus"
 )
 
 // randomVocabulary trains a small vocabulary on random text over few letters, so that merges overlap often. With
@@ -62,7 +65,7 @@ func TestMergingIsByRank(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ways[fmt.Sprintf("greedy %v, listed %v", e.greedy != nil, s.merges != nil)]++
+		ways[fmt.Sprintf("greedy %v, listed %v", e.tables().greedy != nil, s.merges != nil)]++
 		n, enc := newNaive(e, s.merges), e.NewEncoder()
 		for range 60 {
 			text := make([]byte, 1+r.IntN(40)*(1+9*r.IntN(2)))
@@ -108,17 +111,52 @@ func shuffledMerges(r *rand.Rand, tokens [][]byte) (merges [][2]uint32) {
 
 // Both embedded vocabularies are monotone, so the greedy encoder is right for them.
 func TestEmbeddedVocabulariesAreMonotone(t *testing.T) {
-	eachEncoding(t, func(t *testing.T, e *Encoding) {
-		if e.greedy == nil {
+	eachWithTables(t, func(t *testing.T, e *Encoding) {
+		if e.tables().greedy == nil {
 			t.Error("merging falls back to ranks")
 		}
 	})
 }
 
+// Encoders of one vocabulary that go over to its tables at a time, each in the middle of a text, give the same ids as ever.
+func TestTablesComeInTheMiddle(t *testing.T) {
+	docs := corpus(t, 12_000, textcorpus.Kinds()...)
+	for name, load := range map[string]func() (*Encoding, error){"o200k": O200k, "cl100k": Cl100k} {
+		late, err := load()
+		if err != nil {
+			t.Fatal(err)
+		}
+		late.early = 5000
+		enc, want := mustLoad(t, name).NewEncoder(), make([][]uint32, len(docs))
+		for i, doc := range docs {
+			want[i] = enc.Append(nil, doc)
+		}
+		var all sync.WaitGroup
+		for first := range 3 {
+			e := late.NewEncoder()
+			if e.tables != nil {
+				t.Fatalf("%s has tables at once", name)
+			}
+			all.Go(func() {
+				for i := range docs {
+					at := (first*7 + i) % len(docs)
+					if !slices.Equal(e.Append(nil, docs[at]), want[at]) {
+						t.Errorf("%s: document %d differs", name, at)
+					}
+				}
+				if e.tables == nil || e.tables != late.made.Load() {
+					t.Errorf("%s: an encoder merged all without tables, or with its own", name)
+				}
+			})
+		}
+		all.Wait()
+	}
+}
+
 // The three ways of the embedded vocabularies agree with the definition on pieces of every length about the
 // borders where one takes over from the other.
 func TestWaysAgreeAtTheirBorders(t *testing.T) {
-	eachEncoding(t, func(t *testing.T, e *Encoding) {
+	eachWithTables(t, func(t *testing.T, e *Encoding) {
 		n, enc := newNaive(e, nil), e.NewEncoder()
 		r := rand.New(rand.NewPCG(7, 7))
 		alphabets := [][]string{

@@ -55,12 +55,12 @@ func TestWildTokens(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if e.greedy == nil {
+		if e.tables().greedy == nil {
 			t.Fatal("merged by rank")
 		}
-		wild += e.greedy.wilds
+		wild += e.tables().greedy.wilds
 		for id := 256; id < len(s.tokens); id++ {
-			if e.greedy.halves[id][0]&idMask == 0 {
+			if e.tables().greedy.halves[id][0]&idMask == 0 {
 				unreached++
 			}
 		}
@@ -83,7 +83,7 @@ func TestWildTokens(t *testing.T) {
 // A vocabulary that is wild all over merges by rank.
 func TestTooManyWildTokens(t *testing.T) {
 	e := parseFixture(t, "llama3")
-	if e.greedy != nil {
+	if e.tables().greedy != nil {
 		t.Error("ids out of order, but merged greedily")
 	}
 }

@@ -1,6 +1,7 @@
 package bpe
 
 import (
+	"math"
 	"slices"
 	"sync"
 	"testing"
@@ -74,14 +75,51 @@ func (n *naive) piece(piece []byte) []uint32 {
 	return ids
 }
 
-// Loaded once for all tests.
+// Loaded once for all tests: with their tables made, and such as never make them.
 var (
-	loadO200k  = sync.OnceValues(O200k)
-	loadCl100k = sync.OnceValues(Cl100k)
+	loadO200k  = sync.OnceValues(withTables(O200k))
+	loadCl100k = sync.OnceValues(withTables(Cl100k))
 	encodings  = map[string]func() (*Encoding, error){"o200k": loadO200k, "cl100k": loadCl100k}
+	withouts   = map[string]func() (*Encoding, error){"o200k, no tables": sync.OnceValues(without(O200k)), "cl100k, no tables": sync.OnceValues(without(Cl100k))}
 )
 
+func withTables(load func() (*Encoding, error)) func() (*Encoding, error) {
+	return func() (*Encoding, error) {
+		e, err := load()
+		if err == nil {
+			e.tables()
+		}
+		return e, err
+	}
+}
+
+func without(load func() (*Encoding, error)) func() (*Encoding, error) {
+	return func() (*Encoding, error) {
+		e, err := load()
+		if err == nil {
+			e.early = math.MaxInt
+		}
+		return e, err
+	}
+}
+
+// eachEncoding does a test with the embedded vocabularies in both their states.
 func eachEncoding(t *testing.T, do func(t *testing.T, e *Encoding)) {
+	eachWithTables(t, do)
+	for name, load := range withouts {
+		t.Run(name, func(t *testing.T) {
+			e, err := load()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if do(t, e); e.made.Load() != nil {
+				t.Error("tables were made")
+			}
+		})
+	}
+}
+
+func eachWithTables(t *testing.T, do func(t *testing.T, e *Encoding)) {
 	for name, load := range encodings {
 		t.Run(name, func(t *testing.T) {
 			e, err := load()

@@ -58,7 +58,7 @@ func TestT1VocabularyThatIsNotMonotone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if e.greedy != nil {
+	if e.tables().greedy != nil {
 		t.Error("the greedy encoder was chosen")
 	}
 	if d := cmp.Diff([]uint32{256, 'd'}, e.NewEncoder().Append(nil, []byte("abcd"))); d != "" {
