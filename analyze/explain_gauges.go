@@ -7,13 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"sort"
-)
 
-// Metrics of the telemetry that are joined, under their canonical names (docs/telemetry.md).
-const (
-	kvMetric         = "kv_used_ratio"
-	preemptionMetric = "preemptions_total"
-	startMetric      = "process_start_time_s"
+	"tailgate/schemas"
 )
 
 // kvFull is the share of KV memory in use above which it counts as full.
@@ -35,7 +30,7 @@ func (s *scene) readGauges(ctx context.Context, clock int, clocks []int, out *Ex
 		if clocks[k] != clock || !in.Folder {
 			continue
 		}
-		path := filepath.Join(in.Path, telemetryName)
+		path := filepath.Join(in.Path, schemas.TelemetryName)
 		if _, err := os.Stat(path); err != nil {
 			continue
 		}
@@ -75,7 +70,7 @@ func (s *scene) sort(t *samples) map[int32]*gauges {
 		}
 		name, value := t.metrics.Words[metric], t.value[i]
 		switch name {
-		case kvMetric, preemptionMetric, waitingMetric, startMetric:
+		case schemas.MetricKVUsedRatio, schemas.MetricPreemptions, schemas.MetricRequestsWaiting, schemas.MetricProcessStart:
 		default:
 			continue
 		}
@@ -85,7 +80,7 @@ func (s *scene) sort(t *samples) map[int32]*gauges {
 			out[code] = g
 		}
 		g.add(name, t.at[i], value)
-		if name == startMetric && known {
+		if name == schemas.MetricProcessStart && known {
 			if before, ok := started[code]; ok && before != value {
 				g.restarts = append(g.restarts, t.at[i])
 			}
@@ -112,15 +107,15 @@ func (g *gauges) add(metric string, at int64, value float64) {
 		*to += value
 	}
 	switch metric {
-	case kvMetric:
+	case schemas.MetricKVUsedRatio:
 		g.hasKV = true
 		if !(g.kv[last] >= value) {
 			g.kv[last] = value
 		}
-	case waitingMetric:
+	case schemas.MetricRequestsWaiting:
 		g.hasWait = true
 		sum(&g.waiting[last])
-	case preemptionMetric:
+	case schemas.MetricPreemptions:
 		g.hasPrem = true
 		sum(&g.preempted[last])
 	}

@@ -110,8 +110,8 @@ func (p simulatedRun) run(t testing.TB) string {
 // look records what the command records of simulated replicas.
 func look(to *telemetry.Recorder, cluster *sim.Cluster, at time.Duration) {
 	for i, s := range cluster.Stats() {
-		values := []telemetry.Value{{Metric: telemetry.KVUsedRatio, Value: s.KVUsage}, {Metric: telemetry.RequestsRunning, Value: float64(s.Running)},
-			{Metric: telemetry.RequestsWaiting, Value: float64(s.Waiting)}, {Metric: telemetry.Preemptions, Value: float64(s.Preemptions)}}
+		values := []telemetry.Value{{Metric: schemas.MetricKVUsedRatio, Value: s.KVUsage}, {Metric: schemas.MetricRequestsRunning, Value: float64(s.Running)},
+			{Metric: schemas.MetricRequestsWaiting, Value: float64(s.Waiting)}, {Metric: schemas.MetricPreemptions, Value: float64(s.Preemptions)}}
 		to.Add(at.Microseconds(), "replica-"+strconv.Itoa(i), values)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"tailgate/schemas"
 )
 
 // seriesColours is how many colours the page has for lines.
@@ -25,7 +27,7 @@ func (f *runFigures) inflight() drawing {
 		c.Lines = append(c.Lines, f.line("in flight at the client", own))
 	}
 	looks := 0
-	for _, s := range []struct{ metric, name string }{{runningMetric, "running at the servers"}, {waitingMetric, "waiting at the servers"}} {
+	for _, s := range []struct{ metric, name string }{{schemas.MetricRequestsRunning, "running at the servers"}, {schemas.MetricRequestsWaiting, "waiting at the servers"}} {
 		sum, n := f.serversSum(s.metric)
 		if n > 0 {
 			c.Lines = append(c.Lines, f.line(s.name, sum))
@@ -34,7 +36,7 @@ func (f *runFigures) inflight() drawing {
 	}
 	note := fmt.Sprintf("n = %s; the most of each slice.", counted(f.Scheduled, "request", "requests"))
 	if looks > 0 {
-		note += fmt.Sprintf(" Servers: %s at %s, added up.", counted(looks, "look", "looks"), counted(len(f.view.targetsWith(runningMetric, waitingMetric)), "target", "targets"))
+		note += fmt.Sprintf(" Servers: %s at %s, added up.", counted(looks, "look", "looks"), counted(len(f.view.targetsWith(schemas.MetricRequestsRunning, schemas.MetricRequestsWaiting)), "target", "targets"))
 	} else {
 		note += " The servers' queue is not known: the run has no telemetry of it."
 	}

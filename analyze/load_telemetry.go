@@ -10,15 +10,7 @@ import (
 	"strings"
 
 	"tailgate/internal/parquetio"
-)
-
-// telemetryName is the table of what the targets of a run showed each second.
-const telemetryName = "telemetry.parquet"
-
-// waitingMetric and runningMetric are the server's own queue and its batch.
-const (
-	waitingMetric = "requests_waiting"
-	runningMetric = "requests_running"
+	"tailgate/schemas"
 )
 
 // look is what one target showed at one instant, all its series together.
@@ -39,7 +31,7 @@ type series struct {
 // loadTelemetry reads what the servers of a run folder showed into in, nothing where it has no telemetry. It is beside the
 // results: a file that cannot be read is named as unchecked.
 func (d *Data) loadTelemetry(ctx context.Context, dir string, in *Input) {
-	path := filepath.Join(dir, telemetryName)
+	path := filepath.Join(dir, schemas.TelemetryName)
 	if _, err := os.Stat(path); err != nil {
 		return
 	}
@@ -51,7 +43,7 @@ func (d *Data) loadTelemetry(ctx context.Context, dir string, in *Input) {
 	in.shown = shown
 	for i, s := range shown {
 		for k := range s.at {
-			if s.metric == waitingMetric {
+			if s.metric == schemas.MetricRequestsWaiting {
 				in.looks = append(in.looks, look{s.at[k], int32(i), s.values[k]})
 			}
 		}

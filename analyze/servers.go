@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"math"
 	"slices"
+
+	"tailgate/schemas"
 )
 
 // ServerFacts sums up what one target showed of itself over the measured part of the runs. It explains a verdict and
@@ -64,21 +66,21 @@ const (
 
 // serverMetrics are in the order of the report: load, memory, what the cache saves, work done, hardware.
 var serverMetrics = []serverMetric{
-	{"requests_running", "Requests running", "requests", level, []string{runningMetric}, false, engineHint},
-	{"requests_waiting", "Requests waiting", "requests", level, []string{waitingMetric}, false, engineHint},
-	{"kv_used_ratio", "KV cache in use", "share of KV blocks", level, []string{"kv_used_ratio"}, true, engineHint},
-	{"preemptions_per_s", "Preemptions", "requests/s", perSecond, []string{"preemptions_total"}, false, engineHint},
-	{"prefix_hit_ratio", "Prefix cache hits", "share of prompt tokens", growthOf, []string{"prefix_hit_tokens_total", "prefix_query_tokens_total"}, true, engineHint},
-	{"generation_tokens_per_s", "Tokens generated", "tokens/s", perSecond, []string{"generation_tokens_total"}, false, engineHint},
-	{"prompt_tokens_per_s", "Prompt tokens", "tokens/s", perSecond, []string{"prompt_tokens_total"}, false, engineHint},
-	{"gpu_busy_ratio", "GPU busy", "share of time", level, []string{"gpu_busy_ratio"}, true, gpuHint},
-	{"gpu_sm_active_ratio", "GPU multiprocessors active", "share of time", level, []string{"gpu_sm_active_ratio"}, true, gpuHint},
-	{"gpu_tensor_active_ratio", "GPU tensor cores active", "share of time", level, []string{"gpu_tensor_active_ratio"}, true, gpuHint},
-	{"gpu_dram_active_ratio", "HBM bandwidth in use", "share of time", level, []string{"gpu_dram_active_ratio"}, true, gpuHint},
-	{"gpu_mem_used_ratio", "HBM in use", "share of memory", partOf, []string{"gpu_mem_used_bytes", "gpu_mem_free_bytes"}, true, gpuHint},
-	{"gpu_power_w", "GPU power", "W", level, []string{"gpu_power_w"}, false, gpuHint},
-	{"node_cpu_busy_ratio", "CPU busy", "share of all cores", restOf, []string{"node_cpu_idle_s_total", "node_cpu_s_total"}, true, nodeHint},
-	{"process_cpu_cores", "CPU of the process", "cores", perSecond, []string{"process_cpu_s_total"}, false, engineHint},
+	{"requests_running", "Requests running", "requests", level, []string{schemas.MetricRequestsRunning}, false, engineHint},
+	{"requests_waiting", "Requests waiting", "requests", level, []string{schemas.MetricRequestsWaiting}, false, engineHint},
+	{"kv_used_ratio", "KV cache in use", "share of KV blocks", level, []string{schemas.MetricKVUsedRatio}, true, engineHint},
+	{"preemptions_per_s", "Preemptions", "requests/s", perSecond, []string{schemas.MetricPreemptions}, false, engineHint},
+	{"prefix_hit_ratio", "Prefix cache hits", "share of prompt tokens", growthOf, []string{schemas.MetricPrefixHitTokens, schemas.MetricPrefixQueryTokens}, true, engineHint},
+	{"generation_tokens_per_s", "Tokens generated", "tokens/s", perSecond, []string{schemas.MetricGenerationTokens}, false, engineHint},
+	{"prompt_tokens_per_s", "Prompt tokens", "tokens/s", perSecond, []string{schemas.MetricPromptTokens}, false, engineHint},
+	{"gpu_busy_ratio", "GPU busy", "share of time", level, []string{schemas.MetricGPUBusy}, true, gpuHint},
+	{"gpu_sm_active_ratio", "GPU multiprocessors active", "share of time", level, []string{schemas.MetricGPUSMActive}, true, gpuHint},
+	{"gpu_tensor_active_ratio", "GPU tensor cores active", "share of time", level, []string{schemas.MetricGPUTensorActive}, true, gpuHint},
+	{"gpu_dram_active_ratio", "HBM bandwidth in use", "share of time", level, []string{schemas.MetricGPUDRAMActive}, true, gpuHint},
+	{"gpu_mem_used_ratio", "HBM in use", "share of memory", partOf, []string{schemas.MetricGPUMemUsed, schemas.MetricGPUMemFree}, true, gpuHint},
+	{"gpu_power_w", "GPU power", "W", level, []string{schemas.MetricGPUPower}, false, gpuHint},
+	{"node_cpu_busy_ratio", "CPU busy", "share of all cores", restOf, []string{schemas.MetricNodeCPUIdle, schemas.MetricNodeCPU}, true, nodeHint},
+	{"process_cpu_cores", "CPU of the process", "cores", perSecond, []string{schemas.MetricProcessCPU}, false, engineHint},
 }
 
 // serverSources are the recorded metrics that reports use.

@@ -13,6 +13,7 @@ import (
 
 	"tailgate/internal/fault"
 	"tailgate/internal/parquetio"
+	"tailgate/schemas"
 )
 
 // Gauges are what the replicas of a cluster showed while a run was measured; −1 = nobody told it. They explain a point
@@ -38,26 +39,16 @@ type sample struct {
 	Value  float64 `parquet:"value"`
 }
 
-// The canonical metrics that are read.
-const (
-	metricRunning    = "requests_running"
-	metricWaiting    = "requests_waiting"
-	metricKV         = "kv_used_ratio"
-	metricGPU        = "gpu_busy_ratio"
-	metricRSS        = "process_rss_bytes"
-	metricHBM        = "gpu_mem_used_bytes"
-	metricPreempted  = "preemptions_total"
-	metricPrefixAsk  = "prefix_query_tokens_total"
-	metricPrefixHits = "prefix_hit_tokens_total"
-	metricConnected  = "client_connections_total"
-)
-
-// clientTarget is the target under which the client's own figures stand: of these connections alone are of interest.
-const clientTarget = "client"
+// gaugeSources are the metrics that gauges are made of.
+var gaugeSources = []string{
+	schemas.MetricRequestsRunning, schemas.MetricRequestsWaiting, schemas.MetricKVUsedRatio, schemas.MetricGPUBusy,
+	schemas.MetricProcessRSS, schemas.MetricGPUMemUsed, schemas.MetricPreemptions, schemas.MetricPrefixQueryTokens,
+	schemas.MetricPrefixHitTokens, schemas.MetricClientConnections,
+}
 
 // telemetryOf reads the samples of a run that gauges are made of; none where the run has no telemetry.
 func telemetryOf(dir string) ([]sample, error) {
-	r, err := parquetio.Open[sample](filepath.Join(dir, "telemetry.parquet"))
+	r, err := parquetio.Open[sample](filepath.Join(dir, schemas.TelemetryName))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -65,13 +56,12 @@ func telemetryOf(dir string) ([]sample, error) {
 		return nil, err
 	}
 	defer r.Close()
-	wanted := []string{metricRunning, metricWaiting, metricKV, metricGPU, metricRSS, metricHBM, metricPreempted, metricPrefixAsk, metricPrefixHits, metricConnected}
 	var out []sample
 	batch := make([]sample, 4096)
 	for {
 		n, err := r.Read(batch)
 		for _, s := range batch[:n] {
-			if slices.Contains(wanted, s.Metric) && (s.Target != clientTarget || s.Metric == metricConnected) {
+			if slices.Contains(gaugeSources, s.Metric) && (s.Target != schemas.TargetClient || s.Metric == schemas.MetricClientConnections) {
 				out = append(out, s)
 			}
 		}
@@ -92,11 +82,19 @@ func gaugesOf(samples []sample, from, to time.Duration) Gauges {
 			byMetric[s.Metric] = append(byMetric[s.Metric], s)
 		}
 	}
-	g := Gauges{Running: sumOfMeans(byMetric[metricRunning]), Waiting: sumOfMeans(byMetric[metricWaiting]), KVUsage: plainMean(byMetric[metricKV]),
-		GPUUtil: plainMean(byMetric[metricGPU]), RSSBytes: sumOfMeans(byMetric[metricRSS]), HBMBytes: sumOfMeans(byMetric[metricHBM]),
-		Preemptions: growth(byMetric[metricPreempted]), Connections: growth(byMetric[metricConnected]), PrefixHits: -1}
-	if asked := growth(byMetric[metricPrefixAsk]); asked > 0 {
-		g.PrefixHits = math.Max(0, growth(byMetric[metricPrefixHits])) / asked
+	g := Gauges{
+		Running:     sumOfMeans(byMetric[schemas.MetricRequestsRunning]),
+		Waiting:     sumOfMeans(byMetric[schemas.MetricRequestsWaiting]),
+		KVUsage:     plainMean(byMetric[schemas.MetricKVUsedRatio]),
+		GPUUtil:     plainMean(byMetric[schemas.MetricGPUBusy]),
+		Preemptions: growth(byMetric[schemas.MetricPreemptions]),
+		PrefixHits:  -1,
+		RSSBytes:    sumOfMeans(byMetric[schemas.MetricProcessRSS]),
+		HBMBytes:    sumOfMeans(byMetric[schemas.MetricGPUMemUsed]),
+		Connections: growth(byMetric[schemas.MetricClientConnections]),
+	}
+	if asked := growth(byMetric[schemas.MetricPrefixQueryTokens]); asked > 0 {
+		g.PrefixHits = math.Max(0, growth(byMetric[schemas.MetricPrefixHitTokens])) / asked
 	}
 	return g
 }

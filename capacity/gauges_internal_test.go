@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"tailgate/schemas"
 )
 
 // Two replicas, one with two ranks; the second of them looked at half as often.
@@ -17,17 +19,17 @@ func TestGaugesOfReplicas(t *testing.T) {
 	}
 	for s := range 10 {
 		at := time.Duration(s) * time.Second
-		add(at, "a", metricRunning, 3, 1)
-		add(at, "a", metricPreempted, float64(s))
-		add(at, clientTarget, metricConnected, 8+2*float64(s))
-		add(at, "a", metricPrefixAsk, 100*float64(s))
-		add(at, "a", metricPrefixHits, 25*float64(s))
+		add(at, "a", schemas.MetricRequestsRunning, 3, 1)
+		add(at, "a", schemas.MetricPreemptions, float64(s))
+		add(at, schemas.TargetClient, schemas.MetricClientConnections, 8+2*float64(s))
+		add(at, "a", schemas.MetricPrefixQueryTokens, 100*float64(s))
+		add(at, "a", schemas.MetricPrefixHitTokens, 25*float64(s))
 		if s%2 == 0 {
-			add(at, "b", metricRunning, 6)
-			add(at, "b", metricKV, .5)
+			add(at, "b", schemas.MetricRequestsRunning, 6)
+			add(at, "b", schemas.MetricKVUsedRatio, .5)
 		}
 	}
-	add(time.Hour, "a", metricRunning, 1000) // outside
+	add(time.Hour, "a", schemas.MetricRequestsRunning, 1000) // outside
 	want := Gauges{Running: 10, Waiting: -1, KVUsage: .5, GPUUtil: -1, Preemptions: 9, PrefixHits: .25, RSSBytes: -1, HBMBytes: -1, Connections: 18}
 	if diff := cmp.Diff(want, gaugesOf(samples, 0, time.Minute)); diff != "" {
 		t.Error(diff)

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"tailgate/schemas"
 )
 
 // Value is one canonical series at one instant.
@@ -94,7 +96,7 @@ func join(values map[string]*Value, s *source, sample *Sample) {
 // capacity works out the KV capacity where an engine tells its block size and the number of blocks.
 func capacity(values map[string]*Value, samples []Sample) {
 	add := func(sample *Sample, tokens float64) {
-		s := source{to: KVCapacityTokens}
+		s := source{to: schemas.MetricKVCapacityTokens}
 		join(values, &s, &Sample{Labels: sample.Labels, Value: tokens})
 	}
 	perBlock := 0.0

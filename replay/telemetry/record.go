@@ -14,11 +14,8 @@ import (
 	"tailgate/schemas"
 )
 
-// FileName is the table of a finished run; segments are named like segmentName until then.
-const (
-	FileName    = "telemetry.parquet"
-	segmentName = "telemetry-%05d.parquet"
-)
+// segmentName is how segments are named until they are joined to schemas.TelemetryName.
+const segmentName = "telemetry-%05d.parquet"
 
 // Recorder writes telemetry to a run folder in segments, each whole or absent, which Finish joins. It is safe for
 // concurrent use.
@@ -78,7 +75,7 @@ func (r *Recorder) Finish() (schemas.FileDigest, error) {
 	if err := r.Flush(); err != nil || len(r.segments) == 0 {
 		return schemas.FileDigest{}, err
 	}
-	path := filepath.Join(r.dir, FileName)
+	path := filepath.Join(r.dir, schemas.TelemetryName)
 	rows, err := r.join(path)
 	if err != nil {
 		return schemas.FileDigest{}, fmt.Errorf("joining telemetry: %w", err)

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"tailgate/schemas"
 )
 
 // Sampler looks at endpoints once a second. Make it with New.
@@ -130,7 +132,7 @@ func (s *Sampler) record(ctx context.Context, st *state, zero time.Time, rec *Re
 		return
 	}
 	values := s.mapper.canonical(samples)
-	ok := Value{Metric: ScrapeOK, Labels: map[string]string{}, Value: 1}
+	ok := Value{Metric: schemas.MetricScrapeOK, Labels: map[string]string{}, Value: 1}
 	st.mu.Lock()
 	st.looks++
 	if err != nil {
@@ -161,12 +163,12 @@ func (st *state) note(at time.Time, values []Value) {
 	defer st.mu.Unlock()
 	totals := make(map[string]float64, len(values))
 	for _, v := range values {
-		if !v.Cumulative && v.Metric != ProcessStart {
+		if !v.Cumulative && v.Metric != schemas.MetricProcessStart {
 			continue
 		}
 		key := seriesKey(v.Metric, v.Labels)
 		totals[key] = v.Value
-		if old, seen := st.totals[key]; seen && (v.Value < old || v.Metric == ProcessStart && v.Value != old) {
+		if old, seen := st.totals[key]; seen && (v.Value < old || v.Metric == schemas.MetricProcessStart && v.Value != old) {
 			st.restarted = true
 		}
 	}
@@ -174,7 +176,7 @@ func (st *state) note(at time.Time, values []Value) {
 }
 
 // aliases are the short names of rules that stop a run.
-var aliases = map[string]string{"waiting": RequestsWaiting, "running": RequestsRunning, "kv_usage": KVUsedRatio}
+var aliases = map[string]string{"waiting": schemas.MetricRequestsWaiting, "running": schemas.MetricRequestsRunning, "kv_usage": schemas.MetricKVUsedRatio}
 
 // Canonical is the name under which a metric of a rule is recorded.
 func Canonical(metric string) string {

@@ -52,7 +52,7 @@ func rows(t *testing.T, rec *telemetry.Recorder, dir string) []schemas.Telemetry
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, _, err := parquetio.ReadFile[schemas.TelemetrySample](filepath.Join(dir, telemetry.FileName))
+	out, _, err := parquetio.ReadFile[schemas.TelemetrySample](filepath.Join(dir, schemas.TelemetryName))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +100,7 @@ func TestLooksKeepTheirSchedule(t *testing.T) {
 	if s := fmt.Sprint(at(got, "requests_waiting")); s != "[0:1 1000:2 4000:4 5000:5 5500:6]" {
 		t.Error(s)
 	}
-	if s := fmt.Sprint(at(got, telemetry.ScrapeOK)); s != "[0:1 1000:1 3000:0 4000:1 5000:1 5500:1]" {
+	if s := fmt.Sprint(at(got, schemas.MetricScrapeOK)); s != "[0:1 1000:1 3000:0 4000:1 5000:1 5500:1]" {
 		t.Error(s)
 	}
 	if told[0].Looks != 6 || told[0].Failed != 1 || !strings.Contains(told[0].Fault, "500") || told[0].Restarted {

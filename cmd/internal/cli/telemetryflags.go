@@ -18,9 +18,6 @@ import (
 	"tailgate/sim"
 )
 
-// clientTarget is the name under which the client's own gauges are recorded.
-const clientTarget = "client"
-
 // telemetryFlags say what is looked at during a run.
 type telemetryFlags struct {
 	extra []string
@@ -124,7 +121,7 @@ func (f *telemetryFlags) record(o *replay.Options, dir, runID string, footer sch
 	}
 	shown, looks := o.OnProgress, 0
 	o.OnProgress = func(p replay.Progress) {
-		f.rec.Add(p.Elapsed.Microseconds(), clientTarget, f.clientValues(p))
+		f.rec.Add(p.Elapsed.Microseconds(), schemas.TargetClient, f.clientValues(p))
 		if looks++; looks%5 == 0 {
 			_ = f.rec.Flush() // the error comes back at the end
 		}
@@ -138,19 +135,14 @@ func (f *telemetryFlags) clientValues(p replay.Progress) []telemetry.Value {
 	var values []telemetry.Value
 	for _, g := range replayGauges {
 		if slices.Contains(clientGauges, g.name) {
-			values = append(values, clientValue(g.name, g.of(&p)))
+			values = append(values, telemetry.Value{Metric: "client_" + g.name, Labels: map[string]string{}, Value: g.of(&p)})
 		}
 	}
 	if f.connections != nil {
-		opened := clientValue("connections_total", float64(f.connections()))
-		opened.Cumulative = true
-		values = append(values, opened)
+		values = append(values, telemetry.Value{Metric: schemas.MetricClientConnections, Labels: map[string]string{},
+			Value: float64(f.connections()), Cumulative: true})
 	}
 	return values
-}
-
-func clientValue(name string, v float64) telemetry.Value {
-	return telemetry.Value{Metric: "client_" + name, Labels: map[string]string{}, Value: v}
 }
 
 // recordVirtual looks at the simulated replicas once a second of virtual time.
@@ -174,14 +166,14 @@ func (f *telemetryFlags) recordVirtual(o *replay.Options, cluster *sim.Cluster, 
 func simValues(s sim.ReplicaStats) []telemetry.Value {
 	labels := map[string]string{"engine": "0"}
 	return []telemetry.Value{
-		{Metric: telemetry.KVUsedRatio, Labels: labels, Value: s.KVUsage},
-		{Metric: telemetry.RequestsRunning, Labels: labels, Value: float64(s.Running)},
-		{Metric: telemetry.RequestsWaiting, Labels: labels, Value: float64(s.Waiting)},
-		{Metric: telemetry.GenerationTokens, Labels: labels, Value: float64(s.GenerationTokens), Cumulative: true},
-		{Metric: telemetry.Preemptions, Labels: labels, Value: float64(s.Preemptions), Cumulative: true},
-		{Metric: telemetry.PrefixHitTokens, Labels: labels, Value: float64(s.PrefixHits), Cumulative: true},
-		{Metric: telemetry.PrefixQueryTokens, Labels: labels, Value: float64(s.PrefixQueries), Cumulative: true},
-		{Metric: telemetry.PromptTokens, Labels: labels, Value: float64(s.PromptTokens), Cumulative: true},
+		{Metric: schemas.MetricKVUsedRatio, Labels: labels, Value: s.KVUsage},
+		{Metric: schemas.MetricRequestsRunning, Labels: labels, Value: float64(s.Running)},
+		{Metric: schemas.MetricRequestsWaiting, Labels: labels, Value: float64(s.Waiting)},
+		{Metric: schemas.MetricGenerationTokens, Labels: labels, Value: float64(s.GenerationTokens), Cumulative: true},
+		{Metric: schemas.MetricPreemptions, Labels: labels, Value: float64(s.Preemptions), Cumulative: true},
+		{Metric: schemas.MetricPrefixHitTokens, Labels: labels, Value: float64(s.PrefixHits), Cumulative: true},
+		{Metric: schemas.MetricPrefixQueryTokens, Labels: labels, Value: float64(s.PrefixQueries), Cumulative: true},
+		{Metric: schemas.MetricPromptTokens, Labels: labels, Value: float64(s.PromptTokens), Cumulative: true},
 	}
 }
 
