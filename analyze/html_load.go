@@ -7,9 +7,6 @@ import (
 	"slices"
 )
 
-// seriesColours is how many colours the page has for lines.
-const seriesColours = 8
-
 // inflight draws the requests on the way beside the servers' own counts, the most of each slice.
 func (f *runFigures) inflight() drawing {
 	c := f.empty("In flight and in the servers' queue", "requests", "requests on the way as the client saw them, and requests running and waiting at the servers, the most of each slice")

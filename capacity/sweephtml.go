@@ -1,28 +1,27 @@
 package capacity
 
 import (
-	"bytes"
 	_ "embed"
 	"fmt"
-	"html/template"
 	"slices"
 
 	"tailgate/internal/atomicfile"
 	"tailgate/internal/chart"
+	"tailgate/internal/page"
 )
 
 //go:embed sweep.html
 var sweepHTML string
 
-var sweepPage = template.Must(template.New("sweep").Funcs(template.FuncMap{"num": short, "ms": ms, "dash": orDash}).Parse(pageStyle + sweepHTML))
+var sweepPage = page.New(sweepHTML, map[string]any{"num": short, "dash": orDash})
 
 // WriteHTML writes the curves as one page that needs neither a network nor a script.
 func (s *Sweep) WriteHTML(path string) error {
-	var b bytes.Buffer
-	if err := sweepPage.Execute(&b, map[string]any{"S": s, "Charts": s.figures()}); err != nil {
+	b, err := sweepPage.Render(map[string]any{"S": s, "Charts": s.figures()})
+	if err != nil {
 		return fmt.Errorf("writing the page of the sweep: %w", err)
 	}
-	return atomicfile.WriteFile(path, b.Bytes())
+	return atomicfile.WriteFile(path, b)
 }
 
 // figures are p95 and p99 of ttft, tpot and e2e over the rate, a line for each pattern, length, class and cap; and the
@@ -91,7 +90,7 @@ func (s *Sweep) figure(metric, percentile string) envelopeFigure {
 	}
 	for i, name := range names {
 		c.Lines = append(c.Lines, *lines[name])
-		f.Keys = append(f.Keys, chart.SeriesKey(i%colours, name))
+		f.Keys = append(f.Keys, chart.SeriesKey(i, name))
 	}
 	f.SVG = c.SVG()
 	return f

@@ -1,7 +1,6 @@
 package profile
 
 import (
-	"bytes"
 	_ "embed"
 	"fmt"
 	"html/template"
@@ -10,16 +9,17 @@ import (
 	"strconv"
 
 	"tailgate/internal/chart"
+	"tailgate/internal/page"
 	"tailgate/schemas"
 )
 
 //go:embed page.html
 var pageHTML string
 
-var pageTemplate = template.Must(template.New("profile").Parse(pageHTML))
+var profilePage = page.New(pageHTML, nil)
 
-// page is what the template reads.
-type page struct {
+// pageView is what the template reads.
+type pageView struct {
 	Title, Headline string
 	Notes           []string
 	Facts           []pageFact
@@ -112,10 +112,9 @@ func exact(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 // Every figure stands with its numbers, exact in the value attribute of their data elements; a figure without data
 // is a sentence that says why.
 func (p *Profile) WriteHTML(w io.Writer) error {
-	var b bytes.Buffer
-	err := pageTemplate.Execute(&b, p.page())
+	b, err := profilePage.Render(p.page())
 	if err == nil {
-		_, err = w.Write(b.Bytes())
+		_, err = w.Write(b)
 	}
 	if err != nil {
 		return fmt.Errorf("writing the HTML page: %w", err)
@@ -123,12 +122,12 @@ func (p *Profile) WriteHTML(w io.Writer) error {
 	return nil
 }
 
-func (p *Profile) page() page {
+func (p *Profile) page() pageView {
 	if len(p.Meta) == 0 {
-		return page{Title: "tailgate profile", Headline: "no profile"}
+		return pageView{Title: "tailgate profile", Headline: "no profile"}
 	}
 	m := p.Meta[0]
-	out := page{Title: "tailgate profile " + m.ProfileID, Footer: footer(m)}
+	out := pageView{Title: "tailgate profile " + m.ProfileID, Footer: footer(m)}
 	if m.Requests == 0 {
 		out.Headline = "no requests: nothing to profile"
 		return out

@@ -1,5 +1,5 @@
 // Package chart draws figures as SVG text, with no script. Colours and strokes come from the style of the page that
-// holds them: classes grid, tick, axis, line, limit, fail, bar, cell, dot, whisker, range, band, name, and s0, s1 … by series.
+// holds them: classes grid, tick, axis, line, limit, fail, bar, cell, dot, whisker, range, band, name, and s0 to s7 by series.
 //
 // In: values in the units of the axes. Out: one <svg> element, or nothing when there is nothing to draw.
 package chart
@@ -50,9 +50,9 @@ type Line struct {
 // Series is the number in the class of the i-th line's colour.
 func (l Line) Series(i int) int {
 	if l.Colour > 0 {
-		return l.Colour - 1
+		return (l.Colour - 1) % Colours
 	}
-	return i
+	return i % Colours
 }
 
 // Add appends a point.
