@@ -194,7 +194,7 @@ func (r *Report) sweep(title, name string, m metric) drawing {
 	}
 	c.Limits = r.limitsOf(m, nil)
 	d := drawn(c, fmt.Sprintf("n = %s.", counted(len(r.Rates), "run", "runs")), r.lacks(m))
-	if infinite > 0 {
+	if infinite > 0 && d.SVG != "" {
 		d.Keys[len(d.Keys)-1].Name = "p99 infinite"
 		d.Note += " A mark at the top: p99 is infinite, over 1 % of that run's requests failed."
 	}
