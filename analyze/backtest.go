@@ -98,8 +98,11 @@ func (o BacktestOptions) Validate() error {
 	if !(o.Tolerance >= 0 && o.Tolerance < 1) {
 		errs = append(errs, fmt.Errorf("tolerance must lie between 0 and 1, not %v", o.Tolerance))
 	}
-	if o.Confidence < 0 || o.Confidence >= 1 {
+	if !(o.Confidence >= 0 && o.Confidence < 1) {
 		errs = append(errs, fmt.Errorf("confidence must lie between 0 and 1, not %v", o.Confidence))
+	}
+	if o.Resamples < 0 {
+		errs = append(errs, fmt.Errorf("resamples must be >= 0, not %d", o.Resamples))
 	}
 	for i, e := range o.Edges {
 		if e < 0 || i > 0 && e <= o.Edges[i-1] {

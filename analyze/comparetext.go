@@ -110,7 +110,7 @@ func abs(f Figure) Figure { return Figure(math.Abs(float64(f))) }
 
 func (c *Comparison) hasFloor() bool {
 	for _, ch := range c.Changes {
-		if !unknownFigure(ch.Floor) {
+		if ch.Floor.Known() {
 			return true
 		}
 	}
@@ -122,7 +122,7 @@ func percentileName(ch Change) string {
 }
 
 func percentOf(f Figure) string {
-	if unknownFigure(f) {
+	if !f.Known() {
 		return "–"
 	}
 	return fmt.Sprintf("%+.3g %%", 100*float64(f))

@@ -1,6 +1,7 @@
 package capacity
 
 import (
+	"cmp"
 	_ "embed"
 	"fmt"
 	"html/template"
@@ -94,7 +95,7 @@ func (s *SafeQPS) figure() envelopeFigure {
 		c.Lines = append(c.Lines, line)
 		dots := chart.Line{Name: r.Rule + ", runs", Colour: i + 1}
 		points := slices.Clone(s.Points)
-		slices.SortFunc(points, func(a, b Point) int { return int(math.Copysign(1, a.Rate-b.Rate)) })
+		slices.SortFunc(points, func(a, b Point) int { return cmp.Compare(a.Rate, b.Rate) })
 		for _, p := range points {
 			if v, _ := p.share(i); v > 0 {
 				dots.Add(p.Rate, v/r.Allowed)

@@ -1,6 +1,7 @@
 package capacity
 
 import (
+	"cmp"
 	_ "embed"
 	"fmt"
 	"slices"
@@ -54,15 +55,7 @@ func (s *Sweep) figure(metric, percentile string) envelopeFigure {
 	var names []string
 	lines := map[string]*chart.Line{}
 	points := slices.Clone(s.Points)
-	slices.SortStableFunc(points, func(a, b SweepPoint) int {
-		switch {
-		case a.Load.Rate < b.Load.Rate:
-			return -1
-		case a.Load.Rate > b.Load.Rate:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(points, func(a, b SweepPoint) int { return cmp.Compare(a.Load.Rate, b.Load.Rate) })
 	for _, p := range points {
 		if p.Load.Rate == 0 {
 			continue
