@@ -69,15 +69,12 @@ func (r *Report) WriteHTML(w io.Writer) error {
 }
 
 func (r *Report) reportView() (*reportView, error) {
-	p := &reportView{R: r, Title: "tailgate analysis", Validity: r.validitySentence(), Summary: r.ruleCounts(), Requests: r.requestsText(), Together: r.togetherText(), Course: r.course()}
+	p := &reportView{R: r, Title: "tailgate analysis", Chapters: r.chapters(), Validity: r.validitySentence(), Summary: r.ruleCounts(), Requests: r.requestsText(), Together: r.togetherText(), Course: r.course()}
 	if id := r.runID(); id != "" {
 		p.Title += " of " + id
 	}
 	p.head()
 	var err error
-	if p.Chapters, err = r.chapters(); err != nil {
-		return nil, err
-	}
 	for _, t := range []struct {
 		into *grid
 		make func() (grid, error)

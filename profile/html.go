@@ -60,16 +60,7 @@ func (f *figure) draw(c *chart.Chart, more ...chart.Key) {
 	if svg == "" {
 		return
 	}
-	d := drawing{Title: c.Title, SVG: svg}
-	if named := len(c.Lines) + len(c.Dots); named > 0 {
-		for i, l := range append(append([]chart.Line(nil), c.Lines...), c.Dots...) {
-			if l.Name != "" {
-				d.Keys = append(d.Keys, chart.SeriesKey(i, l.Name))
-			}
-		}
-	}
-	d.Keys = append(d.Keys, more...)
-	f.Charts = append(f.Charts, d)
+	f.Charts = append(f.Charts, drawing{Title: c.Title, SVG: svg, Keys: append(c.Keys(), more...)})
 }
 
 // row appends a row: words, whole numbers, figures and figures that may be unknown.

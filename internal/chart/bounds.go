@@ -1,6 +1,9 @@
 package chart
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // span is a range of values that grows.
 type span struct {
@@ -21,7 +24,7 @@ func (s *span) add(values ...float64) {
 // bounds spans the values of everything that is drawn; a flat span is widened.
 func (c *Chart) bounds() (x, y axis, any bool) {
 	xs, ys := newSpan(c.LogX), newSpan(c.LogY)
-	for _, l := range append(append([]Line(nil), c.Lines...), c.Dots...) {
+	for _, l := range slices.Concat(c.Lines, c.Dots) {
 		for i := range l.X {
 			if c.LogX && l.X[i] <= 0 {
 				continue

@@ -61,6 +61,14 @@ func TestEveryMarkIsDrawn(t *testing.T) {
 	}
 }
 
+// Keys have the colours that are drawn.
+func TestKeys(t *testing.T) {
+	c := Chart{Lines: []Line{{Name: "a", Colour: 3}, {}, {Name: "b"}}, Dots: []Line{{Name: "c"}}}
+	if diff := cmp.Diff([]Key{{"k2", "a"}, {"k2", "b"}, {"k3", "c"}}, c.Keys()); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestNarrowMarksAreSeen(t *testing.T) {
 	c := Chart{LogX: true, LogY: true, Cells: []Cell{{X0: 1, X1: 1e5, Y0: 1, Y1: 1e5, Share: .1}, {X0: 5e4, X1: 50_001, Y0: 1, Y1: 1e5, Share: 1, Series: 1}}}
 	if svg := string(c.SVG()); !strings.Contains(svg, `class="cell s1"`) || !strings.Contains(svg, `width="2.0"`) {
