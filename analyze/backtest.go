@@ -181,7 +181,7 @@ func (c backtestCell) compare(run *testedRun, prod *window, o BacktestOptions) B
 		b, atB := run.values(c.rows, m.metric)
 		var boot *blocks
 		if len(a) > 0 && len(b) > 0 {
-			boot = newBlocksApart(a, atA, b, atB, CompareOptions{Resamples: o.Resamples, Seed: o.Seed})
+			boot = newBlocks(a, atA, b, atB, o.Resamples, o.Seed)
 		}
 		for _, q := range comparedPercentiles {
 			out.Ratios = append(out.Ratios, ratioOf(boot, m.json, q, len(a), len(b), o.Confidence))

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"time"
 
 	"tailgate/internal/fault"
 	"tailgate/internal/stats"
@@ -323,13 +322,4 @@ func (p *paired) crossings(arm string, o CompareOptions) []Crossing {
 		out = append(out, c)
 	}
 	return out
-}
-
-// blockLength is the time of a block of the bootstrap: at least a minute, and ten times the time over which requests that
-// are slow together follow each other.
-func blockLength(tau float64, span time.Duration, n int) time.Duration {
-	if n == 0 {
-		return time.Minute
-	}
-	return max(time.Minute, time.Duration(10*tau*float64(span)/float64(n)))
 }
