@@ -47,8 +47,8 @@ type Line struct {
 	Marked bool // its points are marked too
 }
 
-// Series is the number in the class of the i-th line's colour.
-func (l Line) Series(i int) int {
+// series is the number in the class of the i-th line's colour.
+func (l Line) series(i int) int {
 	if l.Colour > 0 {
 		return (l.Colour - 1) % Colours
 	}
@@ -95,7 +95,7 @@ func (c *Chart) SVG() template.HTML {
 	c.areas(&b, x, y)
 	c.ranges(&b, x, y)
 	for i := len(c.Lines) - 1; i >= 0; i-- { // the first line lies on top
-		fmt.Fprintf(&b, `<path class="line s%d" d="%s"/>`, c.Lines[i].Series(i), path(c.Lines[i], x, y))
+		fmt.Fprintf(&b, `<path class="line s%d" d="%s"/>`, c.Lines[i].series(i), path(c.Lines[i], x, y))
 	}
 	c.points(&b, x, y)
 	c.limits(&b, x, y)

@@ -20,7 +20,7 @@ func (c *Chart) Keys() []Key {
 	var out []Key
 	for i, l := range slices.Concat(c.Lines, c.Dots) {
 		if l.Name != "" {
-			out = append(out, SeriesKey(l.Series(i), l.Name))
+			out = append(out, SeriesKey(l.series(i), l.Name))
 		}
 	}
 	return out

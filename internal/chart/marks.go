@@ -107,11 +107,11 @@ func (c *Chart) points(b *strings.Builder, x, y axis) {
 	}
 	for i, l := range c.Lines {
 		if l.Marked {
-			dots(b, l, l.Series(i), x, y)
+			dots(b, l, l.series(i), x, y)
 		}
 	}
 	for i, l := range c.Dots {
-		dots(b, l, l.Series(len(c.Lines)+i), x, y)
+		dots(b, l, l.series(len(c.Lines)+i), x, y)
 	}
 }
 
