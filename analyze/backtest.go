@@ -98,8 +98,11 @@ func (o BacktestOptions) Validate() error {
 	if !(o.Tolerance >= 0 && o.Tolerance < 1) {
 		errs = append(errs, fmt.Errorf("tolerance must lie between 0 and 1, not %v", o.Tolerance))
 	}
-	if o.Confidence < 0 || o.Confidence >= 1 {
+	if !(o.Confidence >= 0 && o.Confidence < 1) {
 		errs = append(errs, fmt.Errorf("confidence must lie between 0 and 1, not %v", o.Confidence))
+	}
+	if o.Resamples < 0 {
+		errs = append(errs, fmt.Errorf("resamples must be >= 0, not %d", o.Resamples))
 	}
 	for i, e := range o.Edges {
 		if e < 0 || i > 0 && e <= o.Edges[i-1] {
@@ -178,7 +181,7 @@ func (c backtestCell) compare(run *testedRun, prod *window, o BacktestOptions) B
 		b, atB := run.values(c.rows, m.metric)
 		var boot *blocks
 		if len(a) > 0 && len(b) > 0 {
-			boot = newBlocksApart(a, atA, b, atB, CompareOptions{Resamples: o.Resamples, Seed: o.Seed})
+			boot = newBlocks(a, atA, b, atB, o.Resamples, o.Seed)
 		}
 		for _, q := range comparedPercentiles {
 			out.Ratios = append(out.Ratios, ratioOf(boot, m.json, q, len(a), len(b), o.Confidence))

@@ -2,7 +2,6 @@ package analyze
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -47,7 +46,7 @@ func (b *Backtested) WriteText(w io.Writer) error {
 			fmt.Fprintf(&out, "  %s\n", s)
 		}
 	}
-	return written(w, &out)
+	return writeText(w, "the backtest", &out)
 }
 
 // WriteMarkdown writes the verdict and the ratios as a table.
@@ -59,20 +58,11 @@ func (b *Backtested) WriteMarkdown(w io.Writer) error {
 		fmt.Fprintf(&out, "| %s | p%g %s | %d | %d | %s | %s | %s | %s … %s | %s |\n", c.By, 100*r.Percentile, metricWord(r.Metric), r.ReplayN, r.ProdN,
 			short(r.Production), short(r.Replay), short(r.Ratio), short(r.Lower), short(r.Upper), r.says())
 	})
-	return written(w, &out)
+	return writeText(w, "the backtest", &out)
 }
 
 // WriteJSON writes one JSON object, indented, with a final newline.
-func (b *Backtested) WriteJSON(w io.Writer) error {
-	var out bytes.Buffer
-	e := json.NewEncoder(&out)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	if err := e.Encode(b); err != nil {
-		return fmt.Errorf("writing the backtest: %w", err)
-	}
-	return written(w, &out)
-}
+func (b *Backtested) WriteJSON(w io.Writer) error { return writeJSON(w, "the backtest", b) }
 
 func (b *Backtested) each(visit func(BacktestCell, Ratio)) {
 	for _, c := range b.Cells {
@@ -85,11 +75,4 @@ func (b *Backtested) each(visit func(BacktestCell, Ratio)) {
 // says is the verdict with its reason.
 func (r Ratio) says() string {
 	return strings.TrimSpace(strings.ReplaceAll(r.Verdict, "_", " ") + "; " + r.Reason)
-}
-
-func written(w io.Writer, b *bytes.Buffer) error {
-	if _, err := w.Write(b.Bytes()); err != nil {
-		return fmt.Errorf("writing the backtest: %w", err)
-	}
-	return nil
 }

@@ -1,6 +1,7 @@
 package analyze
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -16,15 +17,15 @@ const failuresApart = .01
 // within twice the tolerance. Else it cannot be told. The run is not calibrated when any p99 is not; it is calibrated when
 // those over all requests are, of every metric that production tells.
 func (b *Backtested) settle() {
-	var p99 []*Ratio
+	var p99 []*Figure
 	for c := range b.Cells {
 		for k := range b.Cells[c].Ratios {
-			if r := &b.Cells[c].Ratios[k]; r.Percentile == .99 {
-				p99 = append(p99, r)
+			if r := &b.Cells[c].Ratios[k]; r.Percentile == .99 && r.P.Known() {
+				p99 = append(p99, &r.P)
 			}
 		}
 	}
-	holm(p99)
+	holm(p99, len(p99))
 	for c := range b.Cells {
 		cell := &b.Cells[c]
 		for k := range cell.Ratios {
@@ -36,14 +37,14 @@ func (b *Backtested) settle() {
 	b.conclude()
 }
 
-// holm makes each p value that of the family: the smallest times the number of all, the next times one less.
-func holm(list []*Ratio) {
-	known := slices.DeleteFunc(slices.Clone(list), func(r *Ratio) bool { return !r.P.Known() })
-	slices.SortStableFunc(known, func(a, b *Ratio) int { return int(math.Copysign(1, float64(a.P-b.P))) })
+// holm makes known p values those of a family of so many tests (Holm 1979): the smallest times the number of all, the next
+// times one less, and none below the one before.
+func holm(p []*Figure, tests int) {
+	slices.SortFunc(p, func(a, b *Figure) int { return cmp.Compare(*a, *b) })
 	least := 0.0
-	for rank, r := range known {
-		least = max(least, min(1, float64(r.P)*float64(len(known)-rank)))
-		r.P = Figure(least)
+	for rank, x := range p {
+		least = max(least, min(1, float64(*x)*float64(tests-rank)))
+		*x = Figure(least)
 	}
 }
 

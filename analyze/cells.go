@@ -1,6 +1,7 @@
 package analyze
 
 import (
+	"cmp"
 	"slices"
 	"sort"
 	"strings"
@@ -180,7 +181,7 @@ func (v KeyValue) compare(w KeyValue) int {
 	case v.Text != nil:
 		return strings.Compare(*v.Text, *w.Text)
 	}
-	return int(*v.Lo - *w.Lo)
+	return cmp.Compare(*v.Lo, *w.Lo)
 }
 
 // matcher says whether a row lies in every value of t.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"time"
 
 	"tailgate/internal/fault"
 	"tailgate/internal/stats"
@@ -93,21 +92,42 @@ var (
 	comparedPercentiles = []float64{.5, .95, .99}
 )
 
+// Validate reports every fault of the options.
+func (o CompareOptions) Validate() error {
+	errs := []error{Options{By: o.By}.Validate()}
+	if !(o.Confidence >= 0 && o.Confidence < 1) {
+		errs = append(errs, fmt.Errorf("confidence must lie between 0 and 1, not %v", o.Confidence))
+	}
+	if o.Resamples < 0 {
+		errs = append(errs, fmt.Errorf("resamples must be >= 0, not %d", o.Resamples))
+	}
+	return fault.Mark(errors.Join(errs...), fault.Usage, "")
+}
+
 // Compare holds arms against the first of them, row by row of one trace: differences of percentiles with their
-// intervals by a paired bootstrap of blocks of time, and of violations by McNemar's test. Runs of different traces are a
-// fault of kind Usage. A run that is itself invalid, or that did other work, makes the comparison invalid.
+// intervals by a paired bootstrap of blocks of time, and of violations by McNemar's test. Runs of different traces and
+// faulty options are faults of kind Usage. A run that is itself invalid, or that did other work, makes the comparison
+// invalid.
 func Compare(ctx context.Context, arms []Arm, o CompareOptions) (*Comparison, error) {
 	if len(arms) < 2 {
 		return nil, fault.Mark(errors.New("comparing runs: two are needed"), fault.Usage, "")
 	}
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
 	if o.Confidence == 0 {
 		o.Confidence = .95
 	}
-	c := &Comparison{Definition: schemas.Definition, Invalid: []string{}, Unchecked: []string{}, Confidence: o.Confidence, Baseline: arms[0].Name}
 	if err := sameTraces(arms, o.Again); err != nil {
 		return nil, err
 	}
-	base := o.options(arms[0].Data)
+	c := &Comparison{Definition: schemas.Definition, Invalid: []string{}, Unchecked: []string{}, Confidence: o.Confidence, Baseline: arms[0].Name}
+	views := make([]*view, len(arms))
+	for k, a := range arms {
+		views[k] = o.view(a.Data)
+		c.validity(a.Name, views[k], o.Gate)
+	}
+	base := views[0]
 	o.By = slices.Clone(o.By)
 	for i, by := range o.By {
 		var err error
@@ -115,33 +135,14 @@ func Compare(ctx context.Context, arms []Arm, o CompareOptions) (*Comparison, er
 			return nil, err
 		}
 	}
-	for _, a := range arms {
-		reasons, judged := o.options(a.Data).validity(o.Gate.TTFTLimit())
-		for _, r := range reasons {
-			c.Invalid = append(c.Invalid, a.Name+": "+r)
-		}
-		if !judged {
-			c.Unchecked = append(c.Unchecked, "validity of "+a.Name)
-		}
-	}
 	o.fromSent(c, arms)
-	floors := map[floorKey]float64{}
-	if o.Again != nil {
-		p, err := pairRows(o.options(arms[0].Data), o.options(o.Again))
-		if err != nil {
-			return nil, err
-		}
-		for _, ch := range p.changes(ctx, "again", o) {
-			if !unknownFigure(ch.Lower) && !unknownFigure(ch.Upper) {
-				floors[floorKey{ch.By.json(), ch.Metric, ch.Percentile}] = max(math.Abs(float64(ch.Lower)), math.Abs(float64(ch.Upper)))
-			}
-		}
-	} else {
-		c.Unchecked = append(c.Unchecked, "the noise between two runs of "+c.Baseline+": no second run of it was given")
+	floors, err := c.floors(ctx, base, o)
+	if err != nil {
+		return nil, err
 	}
-	c.Arms = append(c.Arms, ArmFacts{Name: arms[0].Name, SuccessRate: successOf(o.options(arms[0].Data)), InputTokens: 1, OutputTokens: 1})
-	for _, a := range arms[1:] {
-		p, err := pairRows(o.options(arms[0].Data), o.options(a.Data))
+	c.Arms = append(c.Arms, ArmFacts{Name: arms[0].Name, SuccessRate: successOf(base), InputTokens: 1, OutputTokens: 1})
+	for k, a := range arms[1:] {
+		p, err := pairRows(base, views[k+1])
 		if err != nil {
 			return nil, err
 		}
@@ -162,24 +163,48 @@ func Compare(ctx context.Context, arms []Arm, o CompareOptions) (*Comparison, er
 	return c, nil
 }
 
+func (o CompareOptions) view(d *Data) *view { return Options{Gate: o.Gate}.view(d) }
+
+// validity notes why an arm cannot be judged, or that it was not looked at.
+func (c *Comparison) validity(name string, v *view, g *Gate) {
+	reasons, judged := v.validity(g.TTFTLimit())
+	for _, r := range reasons {
+		c.Invalid = append(c.Invalid, name+": "+r)
+	}
+	if !judged {
+		c.Unchecked = append(c.Unchecked, "validity of "+name)
+	}
+}
+
 type floorKey struct {
 	by, metric string
 	percentile float64
 }
 
-func (o CompareOptions) options(d *Data) *view { return Options{Gate: o.Gate}.view(d) }
-
-func successOf(v *view) Figure {
-	ok := 0
-	for _, i := range v.rows {
-		if v.d.ok(i) {
-			ok++
+// floors are the largest changes that two runs of the baseline show; empty without a second one.
+func (c *Comparison) floors(ctx context.Context, base *view, o CompareOptions) (map[floorKey]float64, error) {
+	out := map[floorKey]float64{}
+	if o.Again == nil {
+		c.Unchecked = append(c.Unchecked, "the noise between two runs of "+c.Baseline+": no second run of it was given")
+		return out, nil
+	}
+	p, err := pairRows(base, o.view(o.Again))
+	if err != nil {
+		return nil, err
+	}
+	for _, ch := range p.changes(ctx, "again", o) {
+		if ch.Lower.Known() && ch.Upper.Known() {
+			out[floorKey{ch.By.json(), ch.Metric, ch.Percentile}] = max(math.Abs(float64(ch.Lower)), math.Abs(float64(ch.Upper)))
 		}
 	}
+	return out, nil
+}
+
+func successOf(v *view) Figure {
 	if len(v.rows) == 0 {
 		return unknown
 	}
-	return Figure(float64(ok) / float64(len(v.rows)))
+	return Figure(float64(v.d.count(v.rows, v.d.ok)) / float64(len(v.rows)))
 }
 
 // otherWork says that the arm did not do the work of the baseline.
@@ -189,7 +214,7 @@ func (f ArmFacts) otherWork() []string {
 		what  string
 		ratio Figure
 	}{{"input", f.InputTokens}, {"output", f.OutputTokens}} {
-		if !unknownFigure(r.ratio) && math.Abs(float64(r.ratio)-1) > workloadLimit {
+		if r.ratio.Known() && math.Abs(float64(r.ratio)-1) > workloadLimit {
 			out = append(out, fmt.Sprintf("%s: the workload changed: %s tokens are %.3g times the baseline's", f.Name, r.what, float64(r.ratio)))
 		}
 	}
@@ -198,11 +223,11 @@ func (f ArmFacts) otherWork() []string {
 
 // settle corrects the p values for the number of arms (Holm 1979) and gives each change its verdict.
 func (c *Comparison) settle(floors map[floorKey]float64, arms int) {
-	byKey := map[floorKey][]int{}
+	byKey := map[floorKey][]*Figure{}
 	for i, ch := range c.Changes {
 		k := floorKey{ch.By.json(), ch.Metric, ch.Percentile}
-		if !unknownFigure(ch.P) {
-			byKey[k] = append(byKey[k], i)
+		if ch.P.Known() {
+			byKey[k] = append(byKey[k], &c.Changes[i].P)
 		}
 		c.Changes[i].Floor = unknown
 		if f, ok := floors[k]; ok {
@@ -210,14 +235,7 @@ func (c *Comparison) settle(floors map[floorKey]float64, arms int) {
 		}
 	}
 	for _, list := range byKey {
-		slices.SortFunc(list, func(a, b int) int {
-			return int(math.Copysign(1, float64(c.Changes[a].P-c.Changes[b].P)))
-		})
-		least := 0.0
-		for rank, i := range list {
-			least = max(least, min(1, float64(c.Changes[i].P)*float64(arms-rank)))
-			c.Changes[i].P = Figure(least)
-		}
+		holm(list, arms)
 	}
 	for i := range c.Changes {
 		c.Changes[i].Verdict = c.Changes[i].verdict(1 - c.Confidence)
@@ -226,19 +244,17 @@ func (c *Comparison) settle(floors map[floorKey]float64, arms int) {
 
 func (ch Change) verdict(alpha float64) string {
 	switch {
-	case unknownFigure(ch.Change) || unknownFigure(ch.P):
+	case !ch.Change.Known() || !ch.P.Known():
 		return ChangeInsufficient
 	case float64(ch.P) > alpha || ch.Lower <= 0 && ch.Upper >= 0:
 		return ChangeSame
-	case !unknownFigure(ch.Floor) && math.Abs(float64(ch.Change)) <= float64(ch.Floor):
+	case ch.Floor.Known() && math.Abs(float64(ch.Change)) <= float64(ch.Floor):
 		return ChangeSame
 	case ch.Change > 0:
 		return ChangeRose
 	}
 	return ChangeFell
 }
-
-func unknownFigure(f Figure) bool { return math.IsNaN(float64(f)) }
 
 // Crossing is how the requests that break one limit of the gate differ between an arm and the baseline.
 type Crossing struct {
@@ -293,9 +309,10 @@ func (p *paired) crossings(arm string, o CompareOptions) []Crossing {
 			apart.Append(before != after)
 		}
 		if c.N > 0 {
-			c.P = Figure(stats.McNemar(float64(c.Only[0])/apart.Tau(), float64(c.Only[1])/apart.Tau()))
+			tau := apart.Tau()
+			c.P = Figure(stats.McNemar(float64(c.Only[0])/tau, float64(c.Only[1])/tau))
 			c.Verdict = ChangeSame
-			if c.P < .05 {
+			if float64(c.P) < 1-o.Confidence {
 				c.Verdict = ChangeRose
 				if c.Only[1] < c.Only[0] {
 					c.Verdict = ChangeFell
@@ -305,13 +322,4 @@ func (p *paired) crossings(arm string, o CompareOptions) []Crossing {
 		out = append(out, c)
 	}
 	return out
-}
-
-// blockLength is the time of a block of the bootstrap: at least a minute, and ten times the time over which requests that
-// are slow together follow each other.
-func blockLength(tau float64, span time.Duration, n int) time.Duration {
-	if n == 0 {
-		return time.Minute
-	}
-	return max(time.Minute, time.Duration(10*tau*float64(span)/float64(n)))
 }

@@ -209,6 +209,33 @@ func TestCompareSaysWhatChanged(t *testing.T) {
 	}
 }
 
+// The verdict on a limit is at the confidence that was asked for, as that on a percentile is.
+func TestCompareCallsCrossingsAtItsConfidence(t *testing.T) {
+	rows := arms(5, 10, 1, 1.05)
+	list := []analyze.Arm{armOf(t, "a", rows[0]), armOf(t, "b", rows[1])}
+	o := analyze.CompareOptions{Gate: gate(t, "capacity_gate: {ttft_p95: 1500ms}"), Resamples: 20}
+	p := float64(compare(t, o, list...).Rules[0].P)
+	if !(p > 0 && p < 1) {
+		t.Fatalf("p %v", p)
+	}
+	for confidence, want := range map[float64]string{1 - p*1.01: analyze.ChangeRose, 1 - p*.99: analyze.ChangeSame} {
+		o.Confidence = confidence
+		if r := compare(t, o, list...).Rules[0]; r.Verdict != want {
+			t.Errorf("p %v at confidence %v: %s, want %s", p, confidence, r.Verdict, want)
+		}
+	}
+}
+
+func TestCompareOptionsAreChecked(t *testing.T) {
+	by := analyze.By{Parts: []analyze.Part{{Key: "colour"}}}
+	err := analyze.CompareOptions{By: []analyze.By{by}, Confidence: 2, Resamples: -1}.Validate()
+	for _, want := range []string{"colour", "confidence", "resamples"} {
+		if fault.Of(err) != fault.Usage || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v lacks %s", err, want)
+		}
+	}
+}
+
 // The same comparison with the same seed gives the same figures, whatever runs beside it.
 func TestCompareIsDeterministic(t *testing.T) {
 	rows := arms(5, 10, 1, 1.1)

@@ -2,7 +2,6 @@ package analyze
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
@@ -110,7 +109,7 @@ func abs(f Figure) Figure { return Figure(math.Abs(float64(f))) }
 
 func (c *Comparison) hasFloor() bool {
 	for _, ch := range c.Changes {
-		if !unknownFigure(ch.Floor) {
+		if ch.Floor.Known() {
 			return true
 		}
 	}
@@ -122,7 +121,7 @@ func percentileName(ch Change) string {
 }
 
 func percentOf(f Figure) string {
-	if unknownFigure(f) {
+	if !f.Known() {
 		return "–"
 	}
 	return fmt.Sprintf("%+.3g %%", 100*float64(f))
@@ -161,10 +160,7 @@ func (c *Comparison) WriteText(w io.Writer) error {
 			fmt.Fprintf(&b, "  %s\n", s)
 		}
 	}
-	if _, err := w.Write(b.Bytes()); err != nil {
-		return fmt.Errorf("writing the comparison: %w", err)
-	}
-	return nil
+	return writeText(w, "the comparison", &b)
 }
 
 // WriteMarkdown writes the sentences and the changes as a table, for a merge request.
@@ -178,22 +174,11 @@ func (c *Comparison) WriteMarkdown(w io.Writer) error {
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s … %s | %s | %s |\n", ch.Arm, ch.By, percentileName(ch), short(ch.Base), short(ch.Value),
 			percentOf(ch.Change), percentOf(ch.Lower), percentOf(ch.Upper), short(ch.P), ch.Verdict)
 	}
-	if _, err := w.Write(b.Bytes()); err != nil {
-		return fmt.Errorf("writing the comparison: %w", err)
-	}
-	return nil
+	return writeText(w, "the comparison", &b)
 }
 
 // WriteJSON writes the comparison as one JSON object, indented, with a final newline.
-func (c *Comparison) WriteJSON(w io.Writer) error {
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	if err := e.Encode(c); err != nil {
-		return fmt.Errorf("writing the comparison: %w", err)
-	}
-	return nil
-}
+func (c *Comparison) WriteJSON(w io.Writer) error { return writeJSON(w, "the comparison", c) }
 
 // Worst is the largest rise that is certain: the lower bound of a change that rose; 0 without one.
 func (c *Comparison) Worst() float64 {

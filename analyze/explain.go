@@ -105,9 +105,9 @@ const leastViolations = 10
 // Explain splits the latency of each violating request into client lag, server queue, prefill and decoding, joins it with
 // what ran beside it in time, and ranks the conditions by the share of violations that they account for against the
 // requests that violate nothing (the attributable fraction in the population, Levin 1953), with intervals by a bootstrap
-// of blocks of time (Künsch 1989).
+// of blocks of time (Künsch 1989). Faulty options are a fault of kind Usage.
 func Explain(ctx context.Context, d *Data, o Options, e ExplainOptions) (*Explanation, error) {
-	if err := e.validate(); err != nil {
+	if err := errors.Join(o.Validate(), e.validate()); err != nil {
 		return nil, err
 	}
 	if e.Confidence == 0 {
@@ -126,6 +126,10 @@ func Explain(ctx context.Context, d *Data, o Options, e ExplainOptions) (*Explan
 	}
 	cells := []cell{{rows: v.rows}}
 	for _, by := range o.By {
+		by, err := v.sliced(by)
+		if err != nil {
+			return nil, err
+		}
 		cells = append(cells, d.cut(by, v.rows)...)
 	}
 	cells = append(cells, x.gateCells(cells)...)
@@ -152,7 +156,7 @@ func LatencyRule(metric, limit string) (Rule, error) {
 
 func (e ExplainOptions) validate() error {
 	var errs []error
-	if e.Confidence < 0 || e.Confidence >= 1 {
+	if !(e.Confidence >= 0 && e.Confidence < 1) {
 		errs = append(errs, fmt.Errorf("confidence must lie between 0 and 1, not %v", e.Confidence))
 	}
 	if e.Resamples < 0 {

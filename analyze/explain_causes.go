@@ -39,7 +39,8 @@ func (x *explainer) suspect(out *Explanation) {
 	x.suspectGauges(out)
 }
 
-// lagShare of the first-token limit: a request that was sent so late owes its violation to the client as well.
+// lateShareOfLimit is the share of the first-token limit by which a request must be sent late to owe its violation to the
+// client as well.
 const lateShareOfLimit = .1
 
 // suspectClient looks for requests that the client sent late.

@@ -187,3 +187,17 @@ func TestSurges(t *testing.T) {
 		t.Errorf("a steady series surges: %v", found)
 	}
 }
+
+// The usual pace does not depend on the order in which targets come out of a map, also where all have the same load.
+func TestLoadLawIsDeterministic(t *testing.T) {
+	bins := map[int32][]paceBin{}
+	for k := range int32(9) {
+		bins[k] = []paceBin{{tpot: float64(1000 * (k + 1)), decoding: 4}}
+	}
+	want := loadLaw(bins)(4)
+	for range 50 {
+		if got := loadLaw(bins)(4); got != want {
+			t.Fatalf("%v µs, and %v", want, got)
+		}
+	}
+}

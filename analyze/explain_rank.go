@@ -1,8 +1,8 @@
 package analyze
 
 import (
+	"cmp"
 	"maps"
-	"math"
 	"math/rand/v2"
 	"slices"
 
@@ -170,7 +170,7 @@ func (b *bucketActs) phaseShares(phases []string) []PhaseShare {
 		lower, upper = min(lower, stats.Lower(all, part/all, tail)), max(upper, stats.Upper(all, part/all, tail))
 		out = append(out, PhaseShare{p, Figure(part / all), Figure(lower), Figure(upper)})
 	}
-	slices.SortStableFunc(out, func(a, b PhaseShare) int { return int(math.Copysign(1, float64(b.Share-a.Share))) })
+	slices.SortStableFunc(out, func(a, b PhaseShare) int { return cmp.Compare(b.Share, a.Share) })
 	return out
 }
 
@@ -183,10 +183,8 @@ func ranked(list []Cause) []Cause {
 			return -1
 		case a.Named != b.Named:
 			return 1
-		case a.Share == b.Share:
-			return 0
 		}
-		return int(math.Copysign(1, float64(b.Share-a.Share)))
+		return cmp.Compare(b.Share, a.Share)
 	})
 	for k := 0; k < len(list) && list[k].Named; k++ {
 		best := k

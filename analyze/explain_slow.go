@@ -1,6 +1,7 @@
 package analyze
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -143,7 +144,10 @@ func loadLaw(bins map[int32][]paceBin) func(decoding float64) float64 {
 	if len(all) < 8 {
 		return func(float64) float64 { return math.NaN() }
 	}
-	slices.SortFunc(all, func(a, b paceBin) int { return int(math.Copysign(1, a.decoding-b.decoding)) })
+	// By pace where the load is equal: which of them is in the lower half must not depend on the order of a map.
+	slices.SortFunc(all, func(a, b paceBin) int {
+		return cmp.Or(cmp.Compare(a.decoding, b.decoding), cmp.Compare(a.tpot, b.tpot))
+	})
 	middle := func(list []paceBin) (load, pace float64) {
 		var x, y []float64
 		for _, b := range list {

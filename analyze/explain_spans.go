@@ -1,6 +1,7 @@
 package analyze
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"sort"
@@ -16,7 +17,7 @@ type spans []span
 
 // joined sorts spans and joins those that touch.
 func joined(list []span) spans {
-	slices.SortFunc(list, func(a, b span) int { return int(max(-1, min(1, a.from-b.from))) })
+	slices.SortFunc(list, func(a, b span) int { return cmp.Compare(a.from, b.from) })
 	var out spans
 	for _, s := range list {
 		if n := len(out); n > 0 && s.from <= out[n-1].to {

@@ -144,7 +144,6 @@ func before(list []int64, at int64) int {
 
 // deaths are the instants at which at least two, and nearly all, of the requests on a target failed together.
 func (t *targetTimes) deaths() []int64 {
-
 	var out []int64
 	for i := 0; i < len(t.cut); {
 		at := t.cut[i]

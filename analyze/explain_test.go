@@ -261,6 +261,30 @@ func TestExplainLittle(t *testing.T) {
 	}
 }
 
+// Slices of time are buckets here as in the report.
+func TestExplainSlicesOfTime(t *testing.T) {
+	var lines []string
+	for i := range 120 {
+		lines = append(lines, row(`{"scheduled":%d,"sent":%d,"first":%d,"last":%d,"output_tokens":2,"status":"ok"}`, i*1000, i*1000, i*1000+50, i*1000+90))
+	}
+	d := loadExplained(t, jsonl(t, lines...))
+	by, err := analyze.ParseBy("time=1m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := analyze.Explain(context.Background(), d, analyze.Options{By: []analyze.By{by}}, analyze.ExplainOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, b := range e.Buckets {
+		got = append(got, row("%s %d", b.By, b.Requests))
+	}
+	if diff := cmp.Diff([]string{"all requests 120", "time [0s, 1m) 60", "time [1m, 2m) 60"}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // A telemetry file that cannot be read is named, and the rest is explained.
 func TestExplainWithBrokenTelemetry(t *testing.T) {
 	p := withFault(oneReplica, "http_503:30%%@%ds,for=%ds")(.4, 9)

@@ -46,9 +46,9 @@ var aiperfUnits = map[string]float64{"ns": 1, "us": 1e3, "ms": 1e6, "sec": 1e9, 
 func readAIPerf(ctx context.Context, r io.Reader, to *foreign) error {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(make([]byte, 64<<10), maxLine)
-	oneTurn := true
-	for line := 1; lines.Scan(); line++ {
-		if line%4096 == 0 && ctx.Err() != nil {
+	oneTurn, line := true, 0
+	for lines.Scan() {
+		if line++; line%4096 == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
 		if len(bytes.TrimSpace(lines.Bytes())) == 0 {
@@ -70,7 +70,10 @@ func readAIPerf(ctx context.Context, r io.Reader, to *foreign) error {
 			to.rows[i].row = noTime
 		}
 	}
-	return lines.Err()
+	if err := lines.Err(); err != nil {
+		return fmt.Errorf("line %d: %w", line+1, err)
+	}
+	return nil
 }
 
 // refuseAIPerfSummary is for profile_export_aiperf.json.
@@ -137,17 +140,29 @@ type aiperfParser struct {
 	err     error
 }
 
-// value decodes the metric into to, and tells the ns of its unit.
-func (p *aiperfParser) value(tag string, to any) (unit float64, told bool) {
+// value decodes the metric into to, and tells whether it is there.
+func (p *aiperfParser) value(tag string, to any) (told bool) {
 	m, ok := p.metrics[tag]
 	if !ok || len(m.Value) == 0 || string(m.Value) == "null" {
-		return 0, false
+		return false
 	}
 	if err := json.Unmarshal(m.Value, to); err != nil {
 		p.fail(fmt.Errorf("metric %s is not what it was: %w", tag, err))
+		return false
+	}
+	return true
+}
+
+// times is value for a metric of time, or of several; unit is the ns of its unit.
+func (p *aiperfParser) times(tag string, to any) (unit float64, told bool) {
+	if !p.value(tag, to) {
 		return 0, false
 	}
-	return aiperfUnits[m.Unit], true
+	unit, known := aiperfUnits[p.metrics[tag].Unit]
+	if !known {
+		p.fail(fmt.Errorf("metric %s is in %q, not a unit of time", tag, p.metrics[tag].Unit))
+	}
+	return unit, known
 }
 
 func (p *aiperfParser) fail(err error) {
@@ -158,12 +173,9 @@ func (p *aiperfParser) fail(err error) {
 
 func (p *aiperfParser) duration(tag string) int64 {
 	var x float64
-	unit, told := p.value(tag, &x)
+	unit, told := p.times(tag, &x)
 	if !told {
 		return noTime
-	}
-	if unit == 0 {
-		p.fail(fmt.Errorf("metric %s is in %q, not a unit of time", tag, p.metrics[tag].Unit))
 	}
 	ns, err := nanos(tag, &x, unit)
 	if err != nil {
@@ -174,7 +186,7 @@ func (p *aiperfParser) duration(tag string) int64 {
 
 func (p *aiperfParser) count(tag string) int32 {
 	var x float64
-	if _, told := p.value(tag, &x); !told {
+	if !p.value(tag, &x) {
 		return noCount
 	}
 	n, err := tokens(tag, &x)
@@ -186,7 +198,7 @@ func (p *aiperfParser) count(tag string) int32 {
 
 func (p *aiperfParser) gaps(tag string) []int32 {
 	var list []float64
-	unit, told := p.value(tag, &list)
+	unit, told := p.times(tag, &list)
 	if !told {
 		return nil
 	}

@@ -165,6 +165,7 @@ func TestBrokenForeignResults(t *testing.T) {
 		{"AIPerf cut", aiperf("", "", "") + "\n" + aiperf("", "", "")[:120], "line 2: unexpected end"},
 		{"AIPerf without a start", strings.Replace(aiperf("", "", ""), `"request_start_ns":1000000,`, "", 1), "line 1: metadata.request_start_ns is missing"},
 		{"AIPerf's unit", strings.Replace(aiperf("", "", ""), `2.5,"unit":"ms"`, `2.5,"unit":"fortnights"`, 1), `line 1: metric time_to_first_token is in "fortnights"`},
+		{"AIPerf's unit of gaps", aiperf("", `,"inter_chunk_latency":{"value":[1,2],"unit":"minutes"}`, ""), `line 1: metric inter_chunk_latency is in "minutes"`},
 		{"AIPerf's value", strings.Replace(aiperf("", "", ""), `2.5`, `"soon"`, 1), "line 1: metric time_to_first_token is not what it was"},
 		{"AIPerf's time", strings.Replace(aiperf("", "", ""), `2.5`, `1e300`, 1), "time_to_first_token is out of range"},
 		{"AIPerf's negative time", strings.Replace(aiperf("", "", ""), `2.5`, `-1`, 1), "first lies before sent"},

@@ -1,6 +1,7 @@
 package analyze
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -76,25 +77,25 @@ func levels(open []interval, from, to, step int64) []float64 {
 	return out
 }
 
-// deepest is the largest number of intervals open at one time in [from, to].
-func deepest(open []interval, from, to int64) int {
-	type edge struct {
-		at   int64
-		step int
-	}
+// edge is where an interval opens, step 1, or closes, step −1.
+type edge struct {
+	at   int64
+	step int
+}
+
+// edgesOf are the edges of intervals in order of time; of one instant, those that close come first.
+func edgesOf(open []interval) []edge {
 	edges := make([]edge, 0, 2*len(open))
 	for _, x := range open {
 		edges = append(edges, edge{x.from, 1}, edge{x.to, -1})
 	}
-	slices.SortFunc(edges, func(a, b edge) int {
-		if a.at != b.at {
-			if a.at < b.at {
-				return -1
-			}
-			return 1
-		}
-		return a.step - b.step
-	})
+	slices.SortFunc(edges, func(a, b edge) int { return cmp.Or(cmp.Compare(a.at, b.at), a.step-b.step) })
+	return edges
+}
+
+// deepest is the largest number of intervals open at one time in [from, to].
+func deepest(open []interval, from, to int64) int {
+	edges := edgesOf(open)
 	most, now := 0, 0
 	for k, e := range edges {
 		now += e.step

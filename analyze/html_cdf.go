@@ -118,7 +118,7 @@ func (f *runFigures) lagCDF() drawing {
 	if l := cumulative("", q, 0, 1000, .001); len(l.X) > 0 {
 		c.Lines = append(c.Lines, l)
 	}
-	limit := max(5.0, .02*float64(f.gate.TTFTLimit().Milliseconds()))
+	limit := lagLimit(f.gate.TTFTLimit()) / 1000
 	c.Limits = []chart.Limit{{Value: limit, Text: fmt.Sprintf("p99 over %.4g ms: invalid run", limit), OnX: true}}
 	return drawn(c, fmt.Sprintf("n = %s.", counted(len(q), "sent request", "sent requests")), "No request was sent.")
 }

@@ -26,14 +26,9 @@ type chapter struct {
 
 // drawn makes a figure of a chart; without data it says why.
 func drawn(c *chart.Chart, note, why string, more ...chart.Key) drawing {
-	d := drawing{Title: c.Title, SVG: c.SVG(), Note: note}
+	d := drawing{Title: c.Title, SVG: c.SVG(), Keys: c.Keys(), Note: note}
 	if d.SVG == "" {
 		return drawing{Title: c.Title, Why: why}
-	}
-	for i, l := range append(append([]chart.Line(nil), c.Lines...), c.Dots...) {
-		if l.Name != "" {
-			d.Keys = append(d.Keys, chart.SeriesKey(l.Series(i), l.Name))
-		}
 	}
 	if len(c.Marks) > 0 {
 		d.Keys = append(d.Keys, chart.Key{Class: "kf", Name: "slices with failures"})
@@ -61,19 +56,17 @@ func (t timeline) spreadLines(s slicedValues) []chart.Line {
 }
 
 // chapters are the parts of the page that hold figures, in their order.
-func (r *Report) chapters() ([]chapter, error) {
+func (r *Report) chapters() []chapter {
 	var out []chapter
 	if len(r.Rates) > 0 {
 		out = append(out, r.sweepChapter())
 	}
-	tails, err := r.tailsChapter()
-	out = append(out, tails)
-	if len(r.view.rows) == 0 || err != nil {
-		return out, err
+	out = append(out, r.tailsChapter())
+	if len(r.view.rows) == 0 {
+		return out
 	}
-	t := r.view.timeline()
-	s := r.runFigures(t)
-	return append(out, s.overTime(), r.cdfChapter(), s.clientChapter(), r.lengthsChapter(), s.serversChapter()), nil
+	s := r.runFigures(r.view.timeline())
+	return append(out, s.overTime(), r.cdfChapter(), s.clientChapter(), r.lengthsChapter(), s.serversChapter())
 }
 
 // runFigures draws the figures over time on one axis.

@@ -178,7 +178,7 @@ func (f *runFigures) errors() drawing {
 	slices.SortFunc(kinds, func(a, b int32) int { return cmp.Compare(d.statusName(a), d.statusName(b)) })
 	var keys []chart.Key
 	for k, code := range kinds {
-		keys = append(keys, chart.SeriesKey(k%seriesColours, fmt.Sprintf("%s (%s)", d.statusName(code), grouped(f.countOf(code)))))
+		keys = append(keys, chart.SeriesKey(k, fmt.Sprintf("%s (%s)", d.statusName(code), grouped(f.countOf(code)))))
 	}
 	for s, rows := range f.cut {
 		base := 0.0
@@ -191,7 +191,7 @@ func (f *runFigures) errors() drawing {
 			}
 			if n > 0 {
 				x := float64(s) * float64(f.width) / f.unit
-				c.Bars = append(c.Bars, chart.Bar{X0: x, X1: x + float64(f.width)/f.unit, Base: base, Y: base + float64(n), Series: k % seriesColours})
+				c.Bars = append(c.Bars, chart.Bar{X0: x, X1: x + float64(f.width)/f.unit, Base: base, Y: base + float64(n), Series: k})
 				base += float64(n)
 			}
 		}

@@ -1,16 +1,12 @@
 package analyze
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
 
 	"tailgate/schemas"
 )
-
-// seriesColours is how many colours the page has for lines.
-const seriesColours = 8
 
 // inflight draws the requests on the way beside the servers' own counts, the most of each slice.
 func (f *runFigures) inflight() drawing {
@@ -45,26 +41,18 @@ func (f *runFigures) inflight() drawing {
 
 // peaks is the largest number of open intervals in each of the stretches of one width that [from, to] is cut in.
 func peaks(open []interval, from, to, width int64) []float64 {
-	type edge struct {
-		at   int64
-		step float64
-	}
 	out := make([]float64, (to-from)/width+1)
-	edges := make([]edge, 0, 2*len(open))
-	for _, x := range open {
-		edges = append(edges, edge{x.from, 1}, edge{x.to, -1})
-	}
-	slices.SortFunc(edges, func(a, b edge) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.step, b.step)) })
-	now, e := 0.0, 0
+	edges := edgesOf(open)
+	now, e := 0, 0
 	for ; e < len(edges) && edges[e].at < from; e++ {
 		now += edges[e].step
 	}
 	for k := range out {
 		end := from + int64(k+1)*width
-		out[k] = now
+		out[k] = float64(now)
 		for ; e < len(edges) && edges[e].at < end; e++ {
 			now += edges[e].step
-			out[k] = max(out[k], now)
+			out[k] = max(out[k], float64(now))
 		}
 	}
 	return out

@@ -1,26 +1,25 @@
 package analyze
 
 import (
-	"bytes"
 	_ "embed"
 	"fmt"
-	"html/template"
 	"io"
 	"math"
 	"slices"
 	"strings"
 
 	"tailgate/internal/jsonleaf"
+	"tailgate/internal/page"
 	"tailgate/schemas"
 )
 
 //go:embed report.html
 var reportHTML string
 
-var reportPage = template.Must(template.New("report").Funcs(template.FuncMap{"figure": figureText}).Parse(reportHTML))
+var reportPage = page.New(reportHTML, map[string]any{"figure": figureText})
 
-// page is what the template reads.
-type page struct {
+// reportView is what the template reads.
+type reportView struct {
 	R                               *Report
 	Title, Headline, Class, Summary string
 	Badges                          []string
@@ -55,13 +54,13 @@ type fact struct {
 // WriteHTML writes the report as one page that needs neither a network nor a script: the verdict with its reasons first,
 // then rules, figures and every number of the JSON. Figures without data say why.
 func (r *Report) WriteHTML(w io.Writer) error {
-	p, err := r.page()
+	v, err := r.reportView()
 	if err != nil {
 		return err
 	}
-	var b bytes.Buffer
-	if err = reportPage.Execute(&b, p); err == nil {
-		_, err = w.Write(b.Bytes())
+	b, err := reportPage.Render(v)
+	if err == nil {
+		_, err = w.Write(b)
 	}
 	if err != nil {
 		return fmt.Errorf("writing the HTML report: %w", err)
@@ -69,16 +68,13 @@ func (r *Report) WriteHTML(w io.Writer) error {
 	return nil
 }
 
-func (r *Report) page() (*page, error) {
-	p := &page{R: r, Title: "tailgate analysis", Validity: r.validitySentence(), Summary: r.ruleCounts(), Requests: r.requestsText(), Together: r.togetherText(), Course: r.course()}
+func (r *Report) reportView() (*reportView, error) {
+	p := &reportView{R: r, Title: "tailgate analysis", Chapters: r.chapters(), Validity: r.validitySentence(), Summary: r.ruleCounts(), Requests: r.requestsText(), Together: r.togetherText(), Course: r.course()}
 	if id := r.runID(); id != "" {
 		p.Title += " of " + id
 	}
 	p.head()
 	var err error
-	if p.Chapters, err = r.chapters(); err != nil {
-		return nil, err
-	}
 	for _, t := range []struct {
 		into *grid
 		make func() (grid, error)
@@ -102,7 +98,7 @@ func (r *Report) page() (*page, error) {
 const maxTroubles = 6
 
 // head fills in the verdict, what it is worth, and why.
-func (p *page) head() {
+func (p *reportView) head() {
 	r := p.R
 	switch {
 	case r.Gate != nil:
@@ -178,7 +174,7 @@ func (r *Report) validitySentence() string {
 }
 
 // WallClock is true for a run that began at some time of day.
-func (p *page) WallClock(run RunRef) bool {
+func (p *reportView) WallClock(run RunRef) bool {
 	return run.StartedAt != nil && (run.Clock == nil || *run.Clock != "virtual")
 }
 

@@ -59,7 +59,7 @@ func (f *runFigures) server(m serverMetric) drawing {
 		cells = append(cells, own)
 	}
 	note := fmt.Sprintf("n = %s at %s.", counted(looks, "look", "looks"), counted(len(names), "target", "targets"))
-	if len(c.Lines) > seriesColours {
+	if len(c.Lines) > chart.Colours {
 		c.Lines, c.Ranges = f.among(cells), nil
 		note += " Too many targets for a line each: the largest, the median and the smallest of them in each slice; the table below has each."
 	}

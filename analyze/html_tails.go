@@ -4,10 +4,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 
 	"tailgate/internal/chart"
-	"tailgate/internal/jsonleaf"
 )
 
 // tailMetric is one that the tails are shown of.
@@ -35,7 +33,7 @@ func (r *Report) tailFigures() []tailMetric {
 const maxStrips = 16
 
 // tailsChapter shows the tails per bucket.
-func (r *Report) tailsChapter() (chapter, error) {
+func (r *Report) tailsChapter() chapter {
 	c := chapter{ID: "tails", Title: "Tails per bucket",
 		Intro: "Over all scheduled requests, failures as infinitely late (a triangle at the right edge); from the scheduled time."}
 	shown := r.Buckets
@@ -44,13 +42,9 @@ func (r *Report) tailsChapter() (chapter, error) {
 		c.Intro += fmt.Sprintf(" The figures show the whole run and the %d largest of %d buckets, the table has all.", maxStrips-1, len(r.Buckets)-1)
 	}
 	for _, t := range r.tailFigures() {
-		d, err := r.strips(t.title, t.name, t.m, shown)
-		if err != nil {
-			return c, err
-		}
-		c.Drawings = append(c.Drawings, d)
+		c.Drawings = append(c.Drawings, r.strips(t, shown))
 	}
-	return c, nil
+	return c
 }
 
 // largest are the whole run and the largest buckets, in the order of the report.
@@ -69,16 +63,13 @@ func (r *Report) largest() []Bucket {
 	return out
 }
 
-func (r *Report) strips(title, name string, m metric, buckets []Bucket) (drawing, error) {
-	s := chart.Strips{Title: title, What: "p50, p95 and p99 of each bucket over all its scheduled requests", XLabel: "ms, log scale"}
+func (r *Report) strips(of tailMetric, buckets []Bucket) drawing {
+	m := of.m
+	s := chart.Strips{Title: of.title, What: "p50, p95 and p99 of each bucket over all its scheduled requests", XLabel: "ms, log scale"}
 	n, intervals, limits := 0, false, false
 	for i, b := range buckets {
-		at := slices.IndexFunc(b.Metrics, func(m Metric) bool { return m.Name == name })
+		at := slices.IndexFunc(b.Metrics, func(m Metric) bool { return m.Name == of.name })
 		t := b.Metrics[at].Tail
-		tail, err := leaves(b.Metrics[at])
-		if err != nil {
-			return drawing{}, err
-		}
 		if i == 0 {
 			n = t.N
 		}
@@ -90,7 +81,7 @@ func (r *Report) strips(title, name string, m metric, buckets []Bucket) (drawing
 			p      float64
 			colour int
 		}{{"p50", t.P50, .5, colourP50}, {"p95", t.P95, .95, colourP95}, {"p99", t.P99, .99, colourP99}} {
-			lo, hi := r.interval(m, b, tail, x.name, x.p)
+			lo, hi := r.interval(m, b.By, t, x.name, x.p)
 			text := fmt.Sprintf("%s %s ms", x.name, short(x.v))
 			if !math.IsNaN(lo) || !math.IsNaN(hi) {
 				intervals = true
@@ -100,7 +91,7 @@ func (r *Report) strips(title, name string, m metric, buckets []Bucket) (drawing
 		}
 		s.Rows = append(s.Rows, row)
 	}
-	d := drawing{Title: title, SVG: s.SVG(), Keys: []chart.Key{chart.SeriesKey(colourP50-1, "p50"), chart.SeriesKey(colourP95-1, "p95"), chart.SeriesKey(colourP99-1, "p99")},
+	d := drawing{Title: of.title, SVG: s.SVG(), Keys: []chart.Key{chart.SeriesKey(colourP50-1, "p50"), chart.SeriesKey(colourP95-1, "p95"), chart.SeriesKey(colourP99-1, "p99")},
 		Note: fmt.Sprintf("n = %s.", counted(n, "scheduled request", "scheduled requests"))}
 	if m.pooled() {
 		d.Note = fmt.Sprintf("n = %s.", counted(n, "gap", "gaps"))
@@ -112,41 +103,27 @@ func (r *Report) strips(title, name string, m metric, buckets []Bucket) (drawing
 		d.Keys = append(d.Keys, chart.Key{Class: "kl", Name: "limit"})
 	}
 	if d.SVG == "" {
-		return drawing{Title: title, Why: r.lacks(m)}, nil
+		return drawing{Title: of.title, Why: r.lacks(m)}
 	}
-	return d, nil
+	return d
 }
 
-// interval are the bounds of a percentile in ms: those that its tail tells (tail.intervals.p95.lower …), else those of the
-// gate's rule on it. NaN where the report has none.
-func (r *Report) interval(m metric, b Bucket, tail []jsonleaf.Leaf, name string, p float64) (lo, hi float64) {
-	lo, hi = math.NaN(), math.NaN()
-	for _, l := range tail {
-		switch l.Path {
-		case "tail.intervals." + name + ".lower":
-			lo = numberOf(l.Exact)
-		case "tail.intervals." + name + ".upper":
-			hi = numberOf(l.Exact)
-		}
-	}
-	if !math.IsNaN(lo) || !math.IsNaN(hi) || r.gate == nil || r.gate.FromSent {
-		return lo, hi
+// interval are the bounds of a percentile of a bucket's tail in ms: those that the tail has, else those of the gate's rule on
+// it. NaN where there are none.
+func (r *Report) interval(m metric, by Tuple, t Tail, name string, p float64) (lo, hi float64) {
+	in, ok := t.Intervals.of(name)
+	switch {
+	case ok && (in.Lower.Known() || in.Upper.Known()):
+		return float64(in.Lower), float64(in.Upper)
+	case r.gate == nil || r.gate.FromSent:
+		return math.NaN(), math.NaN()
 	}
 	for i, rule := range r.gate.Rules {
-		if v := r.Gate.Rules[i]; rule.kind == percentileRule && rule.metric == m && rule.p == p && rule.By.json() == b.By.json() && v.Lower.Known() && v.Upper.Known() {
+		if v := r.Gate.Rules[i]; rule.kind == percentileRule && rule.metric == m && rule.p == p && rule.By.json() == by.json() && v.Lower.Known() && v.Upper.Known() {
 			return float64(v.Lower), float64(v.Upper)
 		}
 	}
-	return lo, hi
-}
-
-// numberOf is the number of a leaf, NaN for null.
-func numberOf(exact string) float64 {
-	x, err := strconv.ParseFloat(exact, 64)
-	if err != nil {
-		return math.NaN()
-	}
-	return x
+	return math.NaN(), math.NaN()
 }
 
 // sweepChapter draws several runs as curves over their request rates.
@@ -154,7 +131,7 @@ func (r *Report) sweepChapter() chapter {
 	c := chapter{ID: "sweep", Title: "Runs by request rate",
 		Intro: "Each point is one of the runs, at the rate that its schedule asked for. All other parts of this page take the runs together."}
 	for _, t := range tailMetrics {
-		c.Drawings = append(c.Drawings, r.sweep(t.title, t.name, t.m))
+		c.Drawings = append(c.Drawings, r.sweep(t))
 	}
 	c.Drawings = append(c.Drawings, r.sweepThroughput())
 	return c
@@ -166,15 +143,15 @@ func (r *Report) rateChart(title, unit, what string) *chart.Chart {
 }
 
 // sweep draws the tails of one metric against the rate; where one is infinite, the run is marked at the top.
-func (r *Report) sweep(title, name string, m metric) drawing {
-	c := r.rateChart(title, "ms", "p50, p95 and p99 of each run over its request rate")
+func (r *Report) sweep(of tailMetric) drawing {
+	c := r.rateChart(of.title, "ms", "p50, p95 and p99 of each run over its request rate")
 	lines := []chart.Line{{Name: "p99", Colour: colourP99, Marked: true}, {Name: "p95", Colour: colourP95, Marked: true}, {Name: "p50", Colour: colourP50, Marked: true}}
 	infinite := 0
 	for _, p := range r.Rates {
 		if !p.RequestRate.Known() {
 			continue
 		}
-		t := p.Tails[slices.IndexFunc(p.Tails, func(t RateTail) bool { return t.Name == name })]
+		t := p.Tails[slices.IndexFunc(p.Tails, func(t RateTail) bool { return t.Name == of.name })]
 		for k, v := range []Figure{t.P99, t.P95, t.P50} {
 			y := float64(v)
 			if math.IsInf(y, 0) {
@@ -192,9 +169,9 @@ func (r *Report) sweep(title, name string, m metric) drawing {
 	if c.LogY {
 		c.YLabel = "ms, log scale"
 	}
-	c.Limits = r.limitsOf(m, nil)
-	d := drawn(c, fmt.Sprintf("n = %s.", counted(len(r.Rates), "run", "runs")), r.lacks(m))
-	if infinite > 0 {
+	c.Limits = r.limitsOf(of.m, nil)
+	d := drawn(c, fmt.Sprintf("n = %s.", counted(len(r.Rates), "run", "runs")), r.lacks(of.m))
+	if infinite > 0 && d.SVG != "" {
 		d.Keys[len(d.Keys)-1].Name = "p99 infinite"
 		d.Note += " A mark at the top: p99 is infinite, over 1 % of that run's requests failed."
 	}

@@ -316,6 +316,19 @@ func TestHTMLFigures(t *testing.T) {
 	}
 }
 
+// Of runs whose every request failed there is no curve, and the page says why.
+func TestHTMLOfFailedRuns(t *testing.T) {
+	var dirs []string
+	for i := range 2 {
+		rows := queueRun{seed: uint64(i + 1), minutes: 3, rate: 2, serveMs: 100, slots: 1, failEvery: 1}.rows()
+		dirs = append(dirs, folder(t, rows, func(m *schemas.Manifest) { m.RunID = fmt.Sprintf("r_%d", i) }))
+	}
+	page := pageOf(t, report(t, load(t, dirs...), "capacity_gate: {ttft_p99: 4s}"))
+	if _, after, ok := strings.Cut(page, `<section id="sweep">`); !ok || !strings.Contains(after, "No request succeeded.") {
+		t.Error("the curves do not say why they are missing")
+	}
+}
+
 var folded = regexp.MustCompile(`(?s)<(table|style)\b.*?</(table|style)>`)
 
 func TestHTMLPage(t *testing.T) {

@@ -22,9 +22,8 @@ const (
 
 // Load reads the result rows of all paths into one Data: run folders, single results files (Parquet, or JSONL,
 // plain, gzip or zstd) and "-" for JSONL on standard input. Inputs of one run (shards) share its clock, and a folder
-// of shards stands for all of them. A
-// folder without a manifest is loaded as unfinished. Broken or foreign content is a fault of kind Data that
-// names the file, and the line where there is one.
+// of shards stands for all of them. A folder without a manifest is loaded as unfinished. Broken or foreign content is a
+// fault of kind Data that names the file, and the line where there is one.
 func Load(ctx context.Context, paths []string) (*Data, error) {
 	return newData().loadAll(ctx, paths)
 }
@@ -91,16 +90,23 @@ func (d *Data) loadFolder(ctx context.Context, dir string) error {
 		}
 		return nil
 	}
-	segments, err := filepath.Glob(filepath.Join(escapeGlob(dir), segmentsGlob))
-	if err != nil || len(segments) == 0 {
+	segments := segmentsIn(dir)
+	if len(segments) == 0 {
 		return fault.Mark(fmt.Errorf("loading results: %s holds no results", dir), fault.Data,
 			"give the folder that a replay wrote with --out")
 	}
-	sort.Strings(segments)
 	if m != nil {
 		return d.loadParquet(ctx, in, segments...)
 	}
 	return d.loadSegments(ctx, in, segments)
+}
+
+// segmentsIn lists the segments of results in dir, in order.
+func segmentsIn(dir string) []string {
+	// The pattern is a constant and well formed.
+	found, _ := filepath.Glob(filepath.Join(escapeGlob(dir), segmentsGlob))
+	sort.Strings(found)
+	return found
 }
 
 // foldersIn lists the folders in dir whose names match, in order.

@@ -3,6 +3,7 @@ package analyze
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -200,6 +201,12 @@ func readDay(ctx context.Context, c *parquetio.Columns) (*dayColumns, error) {
 	for _, step := range steps {
 		if err := step(); err != nil {
 			return nil, err
+		}
+	}
+	n := len(d.ttft)
+	for _, m := range [...]int{len(d.duration), len(d.class), len(d.status), len(d.probe), len(d.reached)} {
+		if m != n {
+			return nil, errors.New("columns of different lengths")
 		}
 	}
 	return d, nil

@@ -1,7 +1,6 @@
 package analyze
 
 import (
-	"bytes"
 	"cmp"
 	"slices"
 
@@ -33,13 +32,7 @@ type RateTail struct {
 
 // MarshalJSON writes an object with the metrics as names.
 func (ts RateTails) MarshalJSON() ([]byte, error) {
-	var b bytes.Buffer
-	for i, t := range ts {
-		if err := member(&b, i, t.Name, t); err != nil {
-			return nil, err
-		}
-	}
-	return closed(&b), nil
+	return objectOf(ts, func(t RateTail) string { return t.Name })
 }
 
 // rates describes each of several runs in order of their request rate; null for one run.

@@ -164,7 +164,7 @@ func (r Recovery) text() string {
 		s    Figure
 	}{{"requests in flight", r.InflightS}, {"ttft", r.TTFTS}} {
 		if t.s.Known() {
-			s += fmt.Sprintf("; %s back after %.0f s", t.what, math.Max(0, float64(t.s)))
+			s += fmt.Sprintf("; %s back after %.0f s", t.what, max(0, float64(t.s)))
 		} else {
 			s += "; " + t.what + " not seen back"
 		}

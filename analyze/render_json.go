@@ -8,25 +8,30 @@ import (
 )
 
 // WriteJSON writes the report as one JSON object, indented, with a final newline.
-func (r *Report) WriteJSON(w io.Writer) error {
+func (r *Report) WriteJSON(w io.Writer) error { return writeJSON(w, "the report", r) }
+
+// writeJSON writes v, called what in errors, as one JSON object, indented, with a final newline.
+func writeJSON(w io.Writer, what string, v any) error {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
-	if err := e.Encode(r); err != nil {
-		return fmt.Errorf("writing the report: %w", err)
+	if err := e.Encode(v); err != nil {
+		return fmt.Errorf("writing %s: %w", what, err)
+	}
+	return nil
+}
+
+// writeText writes what was collected in b, called what in errors.
+func writeText(w io.Writer, what string, b *bytes.Buffer) error {
+	if _, err := w.Write(b.Bytes()); err != nil {
+		return fmt.Errorf("writing %s: %w", what, err)
 	}
 	return nil
 }
 
 // MarshalJSON writes the metrics as an object in the order of the report.
 func (ms Metrics) MarshalJSON() ([]byte, error) {
-	var b bytes.Buffer
-	for i, m := range ms {
-		if err := member(&b, i, m.Name, m); err != nil {
-			return nil, err
-		}
-	}
-	return closed(&b), nil
+	return objectOf(ms, func(m Metric) string { return m.Name })
 }
 
 // MarshalJSON writes the bucket as an object: {} for the whole run, labels as strings, ranges as [lo, hi] with

@@ -6,8 +6,8 @@ import (
 	"io"
 )
 
-// WriteMarkdown writes what WriteText does for a merge request: the verdict, the rules, the tails of all buckets; the
-// metrics of each bucket are folded away.
+// WriteMarkdown writes the head of WriteText for a merge request: the verdict, the rules, the tails of all buckets; the
+// metrics of each bucket are folded away. Explanations, the course of the run and the truth are in the text alone.
 func (r *Report) WriteMarkdown(w io.Writer) error {
 	var b bytes.Buffer
 	switch {
@@ -55,10 +55,7 @@ func (r *Report) WriteMarkdown(w io.Writer) error {
 			fmt.Fprintf(&b, "- %s\n", markdownEscapes.Replace(s))
 		}
 	}
-	if _, err := w.Write(b.Bytes()); err != nil {
-		return fmt.Errorf("writing the report: %w", err)
-	}
-	return nil
+	return writeText(w, "the report", &b)
 }
 
 func markdownFew(b *bytes.Buffer, few map[string]int) {

@@ -51,10 +51,7 @@ func (r *Report) WriteText(w io.Writer) error {
 			fmt.Fprintf(&b, "  %s\n", s)
 		}
 	}
-	if _, err := w.Write(b.Bytes()); err != nil {
-		return fmt.Errorf("writing the report: %w", err)
-	}
-	return nil
+	return writeText(w, "the report", &b)
 }
 
 // summary is the head of the report, a line each.

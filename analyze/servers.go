@@ -1,7 +1,6 @@
 package analyze
 
 import (
-	"bytes"
 	"math"
 	"slices"
 
@@ -29,13 +28,7 @@ type ServerMetric struct {
 
 // MarshalJSON writes the metrics as an object in the order of the report.
 func (ms ServerMetrics) MarshalJSON() ([]byte, error) {
-	var b bytes.Buffer
-	for i, m := range ms {
-		if err := member(&b, i, m.Metric, m); err != nil {
-			return nil, err
-		}
-	}
-	return closed(&b), nil
+	return objectOf(ms, func(m ServerMetric) string { return m.Metric })
 }
 
 // derivation says how a shown metric follows from what is recorded.

@@ -6,7 +6,8 @@ import "tailgate/schemas"
 const DefaultK = 5
 
 // MergeTenants gives every tenant with fewer than k requests, warm-up included, the label "other", so that no output
-// of an analysis names a small one or tells its figures. It returns how many tenants were merged; k <= 1 merges none.
+// of an analysis names a small one; where only one is small, the figures of "other" are its own. It returns how many
+// tenants were merged; k <= 1 merges none.
 func (d *Data) MergeTenants(k int) int {
 	names := d.tenant.dict.Words
 	if k <= 1 || len(names) == 0 {

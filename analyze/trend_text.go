@@ -2,7 +2,6 @@ package analyze
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strconv"
@@ -32,10 +31,7 @@ func (t *Trend) write(w io.Writer, heading string, render func(*table, *bytes.Bu
 	for _, s := range t.Unchecked {
 		fmt.Fprintf(&b, "\nnot checked: %s\n", s)
 	}
-	if _, err := w.Write(b.Bytes()); err != nil {
-		return fmt.Errorf("writing the trend: %w", err)
-	}
-	return nil
+	return writeText(w, "the trend", &b)
 }
 
 func (t *Trend) head() string {
@@ -94,12 +90,4 @@ func (b TrendBucket) cells() []string {
 }
 
 // WriteJSON writes the trend as one JSON object, indented, with a final newline.
-func (t *Trend) WriteJSON(w io.Writer) error {
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	if err := e.Encode(t); err != nil {
-		return fmt.Errorf("writing the trend: %w", err)
-	}
-	return nil
-}
+func (t *Trend) WriteJSON(w io.Writer) error { return writeJSON(w, "the trend", t) }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"os"
 	"path/filepath"
 	"slices"
 	"sort"
@@ -166,8 +167,10 @@ func receivedUs(a *account, zero time.Time) int64 { return a.told.ReceivedAt.Sub
 // readAccounts returns the rows that were sent and are in the truth, and counts all that were sent.
 func readAccounts(ctx context.Context, dir string, told map[string]*schemas.Truth, sent *int) ([]account, error) {
 	paths := []string{filepath.Join(dir, resultsName)}
-	if segments, err := filepath.Glob(filepath.Join(escapeGlob(dir), segmentsGlob)); err == nil && len(segments) > 0 {
-		paths = segments
+	if _, err := os.Stat(paths[0]); err != nil {
+		if segments := segmentsIn(dir); len(segments) > 0 {
+			paths = segments
+		}
 	}
 	var joined []account
 	batch := make([]account, 1024)

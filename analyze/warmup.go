@@ -85,8 +85,7 @@ func ratio(y []float64, d int) Figure {
 
 // zero is when the load of the period began: the schedule's zero where a manifest tells it, else the first row.
 func (v *view) zero(p period) int64 {
-	clocks, zeros := v.d.clocks()
-	return min(zeros[clocks[v.d.input.at(v.rows[p.from])]], p.start)
+	return min(v.zeros[v.clocks[v.d.input.at(v.rows[p.from])]], p.start)
 }
 
 // mser returns how many leading values to leave out, at most half of them: the d that makes the variance of the mean of

@@ -1,22 +1,21 @@
 package capacity
 
 import (
-	"bytes"
 	_ "embed"
 	"fmt"
-	"html/template"
 	"io"
 	"slices"
 	"time"
 
 	"tailgate/internal/chart"
+	"tailgate/internal/page"
 	"tailgate/schemas"
 )
 
 //go:embed headroom.html
 var headroomHTML string
 
-var headroomPage = template.Must(template.New("headroom").Parse(pageStyle + headroomHTML))
+var headroomPage = page.New(headroomHTML, nil)
 
 type headroomView struct {
 	H                               *Headroom
@@ -46,10 +45,9 @@ func (h *Headroom) WriteHTML(w io.Writer) error {
 			v.Charts = append(v.Charts, f)
 		}
 	})
-	var b bytes.Buffer
-	err := headroomPage.Execute(&b, v)
+	b, err := headroomPage.Render(v)
 	if err == nil {
-		_, err = w.Write(b.Bytes())
+		_, err = w.Write(b)
 	}
 	if err != nil {
 		return fmt.Errorf("writing the headroom's page: %w", err)

@@ -1,7 +1,7 @@
 package capacity
 
 import (
-	"bytes"
+	"cmp"
 	_ "embed"
 	"fmt"
 	"html/template"
@@ -9,17 +9,13 @@ import (
 	"slices"
 
 	"tailgate/internal/chart"
+	"tailgate/internal/page"
 )
 
 //go:embed envelope.html
 var envelopeHTML string
 
-// pageStyle is the style of both pages, a template of its own.
-//
-//go:embed style.html
-var pageStyle string
-
-var envelopePage = template.Must(template.New("envelope").Funcs(template.FuncMap{
+var envelopePage = page.New(envelopeHTML, map[string]any{
 	"num":     short,
 	"minutes": func(s float64) string { return fmt.Sprintf("%.0f min", s/60) },
 	"percent": func(x float64) string { return fmt.Sprintf("%.3g %%", 100*x) },
@@ -28,7 +24,7 @@ var envelopePage = template.Must(template.New("envelope").Funcs(template.FuncMap
 	"soaked":  (*Soak).recoveryText,
 	"lost":    (*Loss).recoveryText,
 	"backed":  (*Envelope).calibrationText,
-}).Parse(pageStyle + envelopeHTML))
+})
 
 // short writes a number with four digits and no exponent.
 func short(x float64) string {
@@ -44,9 +40,6 @@ type envelopeView struct {
 	Warnings                  []string
 	Charts                    []envelopeFigure
 }
-
-// colours are those of the pages' style.
-const colours = 4
 
 type envelopeFigure struct {
 	Title string
@@ -73,11 +66,11 @@ func (e *Envelope) html() ([]byte, error) {
 		v.Charts = append(v.Charts, s.figure())
 	}
 	v.Charts = append(v.Charts, e.Ladder.figure())
-	var b bytes.Buffer
-	if err := envelopePage.Execute(&b, v); err != nil {
+	b, err := envelopePage.Render(v)
+	if err != nil {
 		return nil, fmt.Errorf("writing the envelope's page: %w", err)
 	}
-	return b.Bytes(), nil
+	return b, nil
 }
 
 // figure draws the share of violations over the rate: every point, and the fitted curve of each rule, in units of the
@@ -91,7 +84,7 @@ func (s *SafeQPS) figure() envelopeFigure {
 		low, high = min(low, p.Rate), max(high, p.Rate)
 	}
 	for i, r := range s.Rules {
-		line := chart.Line{Name: r.Rule, Colour: i%colours + 1}
+		line := chart.Line{Name: r.Rule, Colour: i + 1}
 		for k := range 41 {
 			rate := low * math.Pow(high/low, float64(k)/40)
 			z := logit(r.Allowed) + r.Slope*math.Log(rate/r.Estimate)
@@ -100,16 +93,16 @@ func (s *SafeQPS) figure() envelopeFigure {
 			}
 		}
 		c.Lines = append(c.Lines, line)
-		dots := chart.Line{Name: r.Rule + ", runs", Colour: i%colours + 1}
+		dots := chart.Line{Name: r.Rule + ", runs", Colour: i + 1}
 		points := slices.Clone(s.Points)
-		slices.SortFunc(points, func(a, b Point) int { return int(math.Copysign(1, a.Rate-b.Rate)) })
+		slices.SortFunc(points, func(a, b Point) int { return cmp.Compare(a.Rate, b.Rate) })
 		for _, p := range points {
 			if v, _ := p.share(i); v > 0 {
 				dots.Add(p.Rate, v/r.Allowed)
 			}
 		}
 		c.Dots = append(c.Dots, dots)
-		f.Keys = append(f.Keys, chart.SeriesKey(i%colours, r.Rule))
+		f.Keys = append(f.Keys, chart.SeriesKey(i, r.Rule))
 	}
 	f.SVG = c.SVG()
 	return f

@@ -1,28 +1,28 @@
 package capacity
 
 import (
-	"bytes"
+	"cmp"
 	_ "embed"
 	"fmt"
-	"html/template"
 	"slices"
 
 	"tailgate/internal/atomicfile"
 	"tailgate/internal/chart"
+	"tailgate/internal/page"
 )
 
 //go:embed sweep.html
 var sweepHTML string
 
-var sweepPage = template.Must(template.New("sweep").Funcs(template.FuncMap{"num": short, "ms": ms, "dash": orDash}).Parse(pageStyle + sweepHTML))
+var sweepPage = page.New(sweepHTML, map[string]any{"num": short, "dash": orDash})
 
 // WriteHTML writes the curves as one page that needs neither a network nor a script.
 func (s *Sweep) WriteHTML(path string) error {
-	var b bytes.Buffer
-	if err := sweepPage.Execute(&b, map[string]any{"S": s, "Charts": s.figures()}); err != nil {
+	b, err := sweepPage.Render(map[string]any{"S": s, "Charts": s.figures()})
+	if err != nil {
 		return fmt.Errorf("writing the page of the sweep: %w", err)
 	}
-	return atomicfile.WriteFile(path, b.Bytes())
+	return atomicfile.WriteFile(path, b)
 }
 
 // figures are p95 and p99 of ttft, tpot and e2e over the rate, a line for each pattern, length, class and cap; and the
@@ -55,15 +55,7 @@ func (s *Sweep) figure(metric, percentile string) envelopeFigure {
 	var names []string
 	lines := map[string]*chart.Line{}
 	points := slices.Clone(s.Points)
-	slices.SortStableFunc(points, func(a, b SweepPoint) int {
-		switch {
-		case a.Load.Rate < b.Load.Rate:
-			return -1
-		case a.Load.Rate > b.Load.Rate:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(points, func(a, b SweepPoint) int { return cmp.Compare(a.Load.Rate, b.Load.Rate) })
 	for _, p := range points {
 		if p.Load.Rate == 0 {
 			continue
@@ -91,7 +83,7 @@ func (s *Sweep) figure(metric, percentile string) envelopeFigure {
 	}
 	for i, name := range names {
 		c.Lines = append(c.Lines, *lines[name])
-		f.Keys = append(f.Keys, chart.SeriesKey(i%colours, name))
+		f.Keys = append(f.Keys, chart.SeriesKey(i, name))
 	}
 	f.SVG = c.SVG()
 	return f

@@ -119,11 +119,7 @@ func mean(x []float64) *float64 {
 	if len(x) == 0 {
 		return nil
 	}
-	sum := 0.0
-	for _, v := range x {
-		sum += v
-	}
-	return val(sum / float64(len(x)))
+	return val(stats.Mean(x))
 }
 
 func rank(sorted []float64, p float64) *float64 {

@@ -182,7 +182,7 @@ func (d drift) hits() (before, now, distance *float64) {
 // lengths compares the length histograms in bins of a quarter octave; the figures beside are the means.
 func (d drift) lengths(metric string) (before, now, distance *float64) {
 	dim := DimInput
-	if metric[:len(DimOutput)] == DimOutput {
+	if strings.HasPrefix(metric, DimOutput) {
 		dim = DimOutput
 	}
 	of := func(p *Profile) (bins map[int32]float64, n, mean float64) {
@@ -213,7 +213,7 @@ func (d drift) lengths(metric string) (before, now, distance *float64) {
 		a, b := max(x[lo], 0.5)/nx, max(y[lo], 0.5)/ny
 		psi += (b - a) * math.Log(b/a)
 	}
-	if metric[len(metric)-2:] == "ks" {
+	if strings.HasSuffix(metric, "_ks") {
 		return val(mx), val(my), val(ks)
 	}
 	return val(mx), val(my), val(psi)

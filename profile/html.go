@@ -1,7 +1,6 @@
 package profile
 
 import (
-	"bytes"
 	_ "embed"
 	"fmt"
 	"html/template"
@@ -10,16 +9,17 @@ import (
 	"strconv"
 
 	"tailgate/internal/chart"
+	"tailgate/internal/page"
 	"tailgate/schemas"
 )
 
 //go:embed page.html
 var pageHTML string
 
-var pageTemplate = template.Must(template.New("profile").Parse(pageHTML))
+var profilePage = page.New(pageHTML, nil)
 
-// page is what the template reads.
-type page struct {
+// pageView is what the template reads.
+type pageView struct {
 	Title, Headline string
 	Notes           []string
 	Facts           []pageFact
@@ -60,16 +60,7 @@ func (f *figure) draw(c *chart.Chart, more ...chart.Key) {
 	if svg == "" {
 		return
 	}
-	d := drawing{Title: c.Title, SVG: svg}
-	if named := len(c.Lines) + len(c.Dots); named > 0 {
-		for i, l := range append(append([]chart.Line(nil), c.Lines...), c.Dots...) {
-			if l.Name != "" {
-				d.Keys = append(d.Keys, chart.SeriesKey(i, l.Name))
-			}
-		}
-	}
-	d.Keys = append(d.Keys, more...)
-	f.Charts = append(f.Charts, d)
+	f.Charts = append(f.Charts, drawing{Title: c.Title, SVG: svg, Keys: append(c.Keys(), more...)})
 }
 
 // row appends a row: words, whole numbers, figures and figures that may be unknown.
@@ -112,10 +103,9 @@ func exact(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 // Every figure stands with its numbers, exact in the value attribute of their data elements; a figure without data
 // is a sentence that says why.
 func (p *Profile) WriteHTML(w io.Writer) error {
-	var b bytes.Buffer
-	err := pageTemplate.Execute(&b, p.page())
+	b, err := profilePage.Render(p.page())
 	if err == nil {
-		_, err = w.Write(b.Bytes())
+		_, err = w.Write(b)
 	}
 	if err != nil {
 		return fmt.Errorf("writing the HTML page: %w", err)
@@ -123,12 +113,12 @@ func (p *Profile) WriteHTML(w io.Writer) error {
 	return nil
 }
 
-func (p *Profile) page() page {
+func (p *Profile) page() pageView {
 	if len(p.Meta) == 0 {
-		return page{Title: "tailgate profile", Headline: "no profile"}
+		return pageView{Title: "tailgate profile", Headline: "no profile"}
 	}
 	m := p.Meta[0]
-	out := page{Title: "tailgate profile " + m.ProfileID, Footer: footer(m)}
+	out := pageView{Title: "tailgate profile " + m.ProfileID, Footer: footer(m)}
 	if m.Requests == 0 {
 		out.Headline = "no requests: nothing to profile"
 		return out

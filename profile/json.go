@@ -15,6 +15,8 @@ func (p *Profile) WriteJSON(w io.Writer) error {
 			return fmt.Errorf("encoding the profile: %w", err)
 		}
 	}
-	_, err = w.Write(append(out, "}\n"...))
-	return err
+	if _, err = w.Write(append(out, "}\n"...)); err != nil {
+		return fmt.Errorf("writing the profile: %w", err)
+	}
+	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tailgate/internal/rng"
+	"tailgate/internal/stats"
 	"tailgate/schemas"
 	"tailgate/trace"
 )
@@ -56,7 +57,7 @@ func (p *LakePart) fillInputs() {
 	medians := make([]int32, classes+1)
 	for k, v := range known {
 		if slices.Sort(v); len(v) > 0 {
-			medians[k] = v[(len(v)+1)/2-1]
+			medians[k] = v[stats.Rank(len(v), .5)-1]
 		}
 	}
 	for i, v := range p.in {

@@ -24,27 +24,9 @@ func (u *usage) rootTable(key schemas.ProfileKey) []schemas.ProfileRoot {
 		}
 		counts[k]++
 	}
-	var top []schemas.ProfileRoot
-	least := uint32(2) // what a root must have to be among the top ones
-	place := func(a, b schemas.ProfileRoot) int {
-		return cmp.Or(cmp.Compare(b.Requests, a.Requests), cmp.Compare(a.BlockID, b.BlockID))
-	}
-	for k, n := range counts {
-		if n < least {
-			continue
-		}
-		top = append(top, schemas.ProfileRoot{ProfileKey: key, BlockID: ids[r.num.dense[k]-1], Requests: int64(n)})
-		if len(top) == 16*maxRoots {
-			slices.SortFunc(top, place)
-			top = top[:maxRoots]
-			least = uint32(top[maxRoots-1].Requests)
-		}
-	}
-	slices.SortFunc(top, place)
-	top = top[:min(len(top), maxRoots)]
+	top := topRoots(key, counts, func(k int) int64 { return ids[r.num.dense[k]-1] })
 	rank := map[int64]int{}
 	for i := range top {
-		top[i].Rank = int32(i + 1)
 		rank[top[i].BlockID] = i
 	}
 	for _, root := range r.num.dense {
@@ -72,6 +54,32 @@ func (u *usage) rootTable(key schemas.ProfileKey) []schemas.ProfileRoot {
 		u.depths(top, rank, r)
 	} else {
 		u.sampledDepths(top, rank, sessions)
+	}
+	return top
+}
+
+// topRoots ranks the roots by their requests; the k-th has so many, and an id. Those of one request are not among them.
+func topRoots(key schemas.ProfileKey, counts []uint32, id func(k int) int64) []schemas.ProfileRoot {
+	var top []schemas.ProfileRoot
+	least := uint32(2) // what a root must have to be among the top ones
+	place := func(a, b schemas.ProfileRoot) int {
+		return cmp.Or(cmp.Compare(b.Requests, a.Requests), cmp.Compare(a.BlockID, b.BlockID))
+	}
+	for k, n := range counts {
+		if n < least {
+			continue
+		}
+		top = append(top, schemas.ProfileRoot{ProfileKey: key, BlockID: id(k), Requests: int64(n)})
+		if len(top) == 16*maxRoots {
+			slices.SortFunc(top, place)
+			top = top[:maxRoots]
+			least = uint32(top[maxRoots-1].Requests)
+		}
+	}
+	slices.SortFunc(top, place)
+	top = top[:min(len(top), maxRoots)]
+	for i := range top {
+		top[i].Rank = int32(i + 1)
 	}
 	return top
 }

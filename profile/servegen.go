@@ -1,6 +1,7 @@
 package profile
 
 import (
+	"cmp"
 	"encoding/csv"
 	"encoding/json"
 	"errors"
@@ -214,7 +215,7 @@ func parseServeGenLengths(r io.Reader) ([]ServeGenLengths, error) {
 		}
 		out = append(out, l)
 	}
-	slices.SortFunc(out, func(a, b ServeGenLengths) int { return int(a.StartS - b.StartS) })
+	slices.SortFunc(out, func(a, b ServeGenLengths) int { return cmp.Compare(a.StartS, b.StartS) })
 	for i := 1; i < len(out); i++ {
 		if out[i].StartS == out[i-1].StartS { // "0" and "00"
 			return nil, fmt.Errorf("window %d is there twice", out[i].StartS)

@@ -48,7 +48,7 @@ func newHitCounts(capacities []int64, rate float64) *hitCounts {
 	c := &hitCounts{rate: rate, borders: capacities}
 	for k, size := range capacities {
 		if c.places = append(c.places, k); rate < 1 {
-			off := math.Min(1.96/math.Sqrt(float64(size)*rate), 1) * float64(size)
+			off := min(1.96/math.Sqrt(float64(size)*rate), 1) * float64(size)
 			c.borders = append(append(c.borders[:len(c.borders):len(c.borders)], size-int64(off)), size+int64(off))
 		}
 	}
@@ -165,7 +165,7 @@ func (c *hitCounts) blockError(k int) float64 {
 	if k < len(c.places) {
 		last = c.places[k]
 		size := c.borders[last]
-		off := math.Min(1.96/math.Sqrt(float64(size)*c.rate), 1) * float64(size)
+		off := min(1.96/math.Sqrt(float64(size)*c.rate), 1) * float64(size)
 		for b := range c.borders {
 			if c.borders[b] > size-int64(off) && c.borders[b] <= size+int64(off) {
 				distance += c.sums[b].Block / blocks / 2

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"tailgate/internal/page"
 	"tailgate/internal/parquetio"
 	"tailgate/schemas"
 )
@@ -23,9 +24,8 @@ type ForgottenFile struct {
 	What string `json:"what"` // page, report, gate result, profile (a folder), or "table " and its name
 }
 
-// pageMark is in every page that tailgate writes; reportMark is in its JSON, gateMark in its JUnit file.
+// reportMark is in the JSON that tailgate writes, gateMark in its JUnit file, and page.Mark in every page.
 var (
-	pageMark   = []byte(`<meta name="generator" content="tailgate">`)
 	reportMark = regexp.MustCompile(`"(definition|schema)":\s*"tailgate/`)
 	gateMark   = []byte(`<testsuite name="tailgate `)
 )
@@ -51,7 +51,7 @@ func madeAs(key string, r io.ReaderAt, size int64) string {
 			return "table"
 		}
 	case ".html", ".htm":
-		if bytes.Contains(head, pageMark) {
+		if bytes.Contains(head, []byte(page.Mark)) {
 			return "page"
 		}
 	case ".json":

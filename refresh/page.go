@@ -1,35 +1,33 @@
 package refresh
 
 import (
-	"bytes"
 	_ "embed"
 	"fmt"
-	"html/template"
 	"time"
+
+	"tailgate/internal/page"
 )
 
 //go:embed page.html
 var pageText string
 
+var statusPage = page.New(pageText, map[string]any{
+	"time":    func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
+	"seconds": func(v float64) string { return fmt.Sprintf("%.1f s", v) },
+	"bytes":   sizeText,
+	"good":    func(outcome string) bool { return outcome == OutcomeDone || outcome == OutcomeNoNewData },
+	"said":    (*Status).said,
+	"deref":   func(v *float64) float64 { return *v },
+	"percent": func(v float64) string { return fmt.Sprintf("%.1f %%", 100*v) },
+})
+
 // page renders the status for people: one file, nothing to fetch.
 func (s *Status) page() ([]byte, error) {
-	t, err := template.New("status").Funcs(template.FuncMap{
-		"time":    func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
-		"seconds": func(v float64) string { return fmt.Sprintf("%.1f s", v) },
-		"bytes":   sizeText,
-		"good":    func(outcome string) bool { return outcome == OutcomeDone || outcome == OutcomeNoNewData },
-		"said":    s.said,
-		"deref":   func(v *float64) float64 { return *v },
-		"percent": func(v float64) string { return fmt.Sprintf("%.1f %%", 100*v) },
-	}).Parse(pageText)
+	b, err := statusPage.Render(s)
 	if err != nil {
-		return nil, fmt.Errorf("reading the page's template: %w", err)
-	}
-	var b bytes.Buffer
-	if err := t.Execute(&b, s); err != nil {
 		return nil, fmt.Errorf("writing the page: %w", err)
 	}
-	return b.Bytes(), nil
+	return b, nil
 }
 
 // sizeText is a size for people.

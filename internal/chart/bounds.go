@@ -1,6 +1,9 @@
 package chart
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // span is a range of values that grows.
 type span struct {
@@ -18,10 +21,10 @@ func (s *span) add(values ...float64) {
 	}
 }
 
-// bounds spans the values of everything that is drawn; a flat span is widened.
-func (c *Chart) bounds() (x, y axis, any bool) {
-	xs, ys := newSpan(c.LogX), newSpan(c.LogY)
-	for _, l := range append(append([]Line(nil), c.Lines...), c.Dots...) {
+// spans cover the values of everything that is drawn, and the limits near them; any is false where nothing is.
+func (c *Chart) spans() (xs, ys span, any bool) {
+	xs, ys = newSpan(c.LogX), newSpan(c.LogY)
+	for _, l := range slices.Concat(c.Lines, c.Dots) {
 		for i := range l.X {
 			if c.LogX && l.X[i] <= 0 {
 				continue
@@ -58,6 +61,12 @@ func (c *Chart) bounds() (x, y axis, any bool) {
 			ys.add(l.Value)
 		}
 	}
+	return xs, ys, any
+}
+
+// bounds are the axes of what is drawn, with some room beside it; a flat span is widened.
+func (c *Chart) bounds() (x, y axis, any bool) {
+	xs, ys, any := c.spans()
 	switch {
 	case c.XRange != nil:
 		xs.lo, xs.hi = c.XRange[0], c.XRange[1]

@@ -1,5 +1,5 @@
 // Package chart draws figures as SVG text, with no script. Colours and strokes come from the style of the page that
-// holds them: classes grid, tick, axis, line, limit, fail, bar, cell, dot, whisker, range, band, name, and s0, s1 … by series.
+// holds them: classes grid, tick, axis, line, limit, fail, bar, cell, dot, whisker, range, band, name, and s0 to s7 by series.
 //
 // In: values in the units of the axes. Out: one <svg> element, or nothing when there is nothing to draw.
 package chart
@@ -47,12 +47,12 @@ type Line struct {
 	Marked bool // its points are marked too
 }
 
-// Series is the number in the class of the i-th line's colour.
-func (l Line) Series(i int) int {
+// series is the number in the class of the i-th line's colour.
+func (l Line) series(i int) int {
 	if l.Colour > 0 {
-		return l.Colour - 1
+		return (l.Colour - 1) % Colours
 	}
-	return i
+	return i % Colours
 }
 
 // Add appends a point.
@@ -95,7 +95,7 @@ func (c *Chart) SVG() template.HTML {
 	c.areas(&b, x, y)
 	c.ranges(&b, x, y)
 	for i := len(c.Lines) - 1; i >= 0; i-- { // the first line lies on top
-		fmt.Fprintf(&b, `<path class="line s%d" d="%s"/>`, c.Lines[i].Series(i), path(c.Lines[i], x, y))
+		fmt.Fprintf(&b, `<path class="line s%d" d="%s"/>`, c.Lines[i].series(i), path(c.Lines[i], x, y))
 	}
 	c.points(&b, x, y)
 	c.limits(&b, x, y)

@@ -2,6 +2,7 @@ package chart
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -40,6 +41,8 @@ func TestEveryMarkIsDrawn(t *testing.T) {
 		{"stacked bars", Chart{Bars: []Bar{{X0: 0, X1: 1, Y: 2}, {X0: 0, X1: 1, Base: 2, Y: 4, Series: 1}}}, map[string]int{`class="bar s`: 2, `height="87.7"`: 2}},
 		{"ranges break", Chart{Ranges: []Range{{X: []float64{1, 2, 3, 4}, Lo: []float64{1, 1, math.NaN(), 2}, Hi: []float64{2, 3, math.NaN(), 3}}}}, map[string]int{`class="range s0"`: 1, "z": 2}},
 		{"a line's own colour and its points", Chart{Lines: []Line{{X: []float64{1, 2}, Y: []float64{1, math.NaN()}, Colour: 4, Marked: true}}}, map[string]int{`class="line s3"`: 1, `class="dot s3"`: 1}},
+		{"more lines than colours", Chart{Lines: slices.Repeat([]Line{points}, Colours+1)}, map[string]int{`class="line s0"`: 2, `class="line s7"`: 1, "s8": 0}},
+		{"more bars than colours", Chart{Bars: []Bar{{X0: 0, X1: 1, Y: 2, Series: Colours + 1}}}, map[string]int{`class="bar s1"`: 1}},
 		{"many nines", Chart{Percentiles: true, Lines: []Line{{X: []float64{1, 10}, Y: []float64{.5, .99995}}}}, map[string]int{">99.99<": 1, `text-anchor="end">0<`: 0}},
 		{"few nines", Chart{LogX: true, Percentiles: true, Lines: []Line{{X: []float64{1, 10}, Y: []float64{.5, .99}}}}, map[string]int{">99<": 1, ">0<": 1}},
 	}
@@ -55,6 +58,14 @@ func TestEveryMarkIsDrawn(t *testing.T) {
 				t.Errorf("not a number in %s", svg)
 			}
 		})
+	}
+}
+
+// Keys have the colours that are drawn.
+func TestKeys(t *testing.T) {
+	c := Chart{Lines: []Line{{Name: "a", Colour: 3}, {}, {Name: "b"}}, Dots: []Line{{Name: "c"}}}
+	if diff := cmp.Diff([]Key{{"k2", "a"}, {"k2", "b"}, {"k3", "c"}}, c.Keys()); diff != "" {
+		t.Error(diff)
 	}
 }
 

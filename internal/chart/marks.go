@@ -65,18 +65,18 @@ func (c *Chart) areas(b *strings.Builder, x, y axis) {
 		if bar.Base > 0 {
 			base = y.at(bar.Base)
 		}
-		fmt.Fprintf(b, `<rect class="bar s%d" x="%.1f" y="%.1f" width="%.1f" height="%.1f"/>`, bar.Series, from, top, width, base-top)
+		fmt.Fprintf(b, `<rect class="bar s%d" x="%.1f" y="%.1f" width="%.1f" height="%.1f"/>`, bar.Series%Colours, from, top, width, base-top)
 	}
 	for _, e := range c.Cells {
 		from, width := x.span(e.X0, e.X1)
 		top, height := y.span(e.Y0, e.Y1)
-		fmt.Fprintf(b, `<rect class="cell s%d" x="%.1f" y="%.1f" width="%.1f" height="%.1f" fill-opacity="%.2f"/>`, e.Series, from, top, width, height, e.Share)
+		fmt.Fprintf(b, `<rect class="cell s%d" x="%.1f" y="%.1f" width="%.1f" height="%.1f" fill-opacity="%.2f"/>`, e.Series%Colours, from, top, width, height, e.Share)
 	}
 }
 
 func (c *Chart) ranges(b *strings.Builder, x, y axis) {
 	for _, r := range c.Ranges {
-		fmt.Fprintf(b, `<path class="range s%d" d="`, r.Series)
+		fmt.Fprintf(b, `<path class="range s%d" d="`, r.Series%Colours)
 		for from := 0; from < len(r.X); {
 			to := from
 			for to < len(r.X) && !math.IsNaN(r.Lo[to]) {
@@ -107,11 +107,11 @@ func (c *Chart) points(b *strings.Builder, x, y axis) {
 	}
 	for i, l := range c.Lines {
 		if l.Marked {
-			dots(b, l, l.Series(i), x, y)
+			dots(b, l, l.series(i), x, y)
 		}
 	}
 	for i, l := range c.Dots {
-		dots(b, l, l.Series(len(c.Lines)+i), x, y)
+		dots(b, l, l.series(len(c.Lines)+i), x, y)
 	}
 }
 

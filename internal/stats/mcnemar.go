@@ -1,10 +1,6 @@
 package stats
 
-import (
-	"math"
-
-	"gonum.org/v1/gonum/mathext"
-)
+import "gonum.org/v1/gonum/mathext"
 
 // McNemar is the exact two-sided p value that, of b + c pairs that differ, so many differ one way (McNemar 1947, binomial
 // form with p = 1/2): 2·P(X ≤ min(b, c)), at most 1. The numbers need not be whole: effective numbers of dependent pairs
@@ -14,7 +10,7 @@ func McNemar(b, c float64) float64 {
 	if n <= 0 {
 		return 1
 	}
-	k := math.Min(b, c)
+	k := min(b, c)
 	// P(X ≤ k) for Bin(n, 1/2) is the regularised incomplete beta I_{1/2}(n−k, k+1).
-	return math.Min(1, 2*mathext.RegIncBeta(n-k, k+1, .5))
+	return min(1, 2*mathext.RegIncBeta(n-k, k+1, .5))
 }

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Rank returns the 1-based nearest rank ⌈p·n⌉ of the p-quantile (0 < p < 1) of n values, at least 1. p counts
+// Rank returns the 1-based nearest rank ⌈p·n⌉ of the p-quantile (0 ≤ p ≤ 1) of n values, at least 1. p counts
 // to six decimals, so that 0.99 of 100 is 99 and not a rounding error above it. It is 0 for n = 0.
 func Rank(n int, p float64) int {
 	if n <= 0 {

@@ -78,11 +78,7 @@ func TauOf(x []float64) float64 {
 	if len(x) == 0 {
 		return 1
 	}
-	mean := 0.0
-	for _, v := range x {
-		mean += v
-	}
-	mean /= float64(len(x))
+	mean := Mean(x)
 	d := make([]float64, len(x))
 	variance := 0.0
 	for i, v := range x {

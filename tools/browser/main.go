@@ -23,7 +23,7 @@ func main() {
 	dark := flag.Bool("dark", false, "show pages to a reader who prefers dark ones")
 	flag.Parse()
 	if flag.NArg() == 0 {
-		fmt.Fprintln(os.Stderr, "usage: browser [-chromium BIN] [-shots DIR] PAGE…")
+		fmt.Fprintln(os.Stderr, "usage: browser [-chromium BIN] [-shots DIR] [-dark] PAGE…")
 		os.Exit(2)
 	}
 	if err := run(*bin, *shots, *dark, flag.Args()); err != nil {

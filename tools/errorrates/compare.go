@@ -68,7 +68,7 @@ func (s scenario) compareRun(ctx context.Context, i uint64) (compareTable, error
 	}
 	out := compareCounts{runs: 1}
 	for _, ch := range c.Changes {
-		called := count(ch.Verdict != analyze.ChangeSame)
+		called := count(ch.Verdict == analyze.ChangeRose || ch.Verdict == analyze.ChangeFell)
 		if ch.Arm == "again" {
 			out.sameAll++
 			out.sameCalled += called

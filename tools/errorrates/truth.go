@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -123,7 +124,7 @@ func findTruth(ctx context.Context, w, progress io.Writer, runs int) error {
 // saturated is the rate that the engine serves while everything waits.
 func (s scenario) saturated() float64 {
 	rs := s.simulate(load{rate: 1000, minutes: .4, seed: 1})
-	last := slices.MaxFunc(rs, func(a, b request) int { return int(a.done - b.done) }).done
+	last := slices.MaxFunc(rs, func(a, b request) int { return cmp.Compare(a.done, b.done) }).done
 	// Without the end, when the engine runs empty.
 	until, n := last*8/10, 0
 	for _, r := range rs {
@@ -193,5 +194,6 @@ func (s scenario) findP95(ctx context.Context, rho float64, runs int) (ms float6
 		all = append(all, r.ttft...)
 	}
 	slices.Sort(all)
-	return float64(all[len(all)*95/100]) / 1000, nil
+	// The nearest rank by a line of its own and not by stats.Rank: a fault there must not hide in the truth that it is held to.
+	return float64(all[(len(all)*95+99)/100-1]) / 1000, nil
 }

@@ -90,7 +90,7 @@ func compose(page string) (string, error) {
 func ofDrawings(css string) string {
 	var keep []string
 	for line := range strings.Lines(css) {
-		if dark := strings.HasPrefix(line, "@media (prefers-color-scheme:dark)"); dark || strings.HasPrefix(line, ":root") || strings.HasPrefix(line, "svg ") {
+		if dark := strings.HasPrefix(line, "@media screen and (prefers-color-scheme:dark)"); dark || strings.HasPrefix(line, ":root") || strings.HasPrefix(line, "svg ") {
 			keep = append(keep, strings.TrimSpace(line))
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"tailgate/internal/page"
 )
 
 func TestPictureHasTheFigures(t *testing.T) {
@@ -26,6 +28,28 @@ func TestPictureHasTheFigures(t *testing.T) {
 			t.Errorf("%q was drawn", bad)
 		}
 	}
+}
+
+// The picture has the colours of a page, light and dark.
+func TestPictureHasThePagesColours(t *testing.T) {
+	figure := `<figure><figcaption>Time</figcaption><svg viewBox="0 0 1 1" role="img"><path class="line"/></svg></figure>`
+	made, err := page.New(`{{define "title"}}t{{end}}{{define "body"}}`+strings.Repeat(figure, figures)+`{{end}}`, nil).Render(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := compose(string(made))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"--s0:#", "--bg:#"} {
+		if n := strings.Count(got, want); n != 2 {
+			t.Errorf("%s stands %d times", want, n)
+		}
+	}
+	if !strings.Contains(got, "svg .line") {
+		t.Error("lines have no style")
+	}
+	valid(t, got)
 }
 
 // The picture of the front page is small, and asks for nothing from elsewhere.
