@@ -1,7 +1,6 @@
 package anonymize
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"crypto/rand"
@@ -52,8 +51,7 @@ func (r *Keyring) Destroy(ctx context.Context, epoch string) (*Destroyed, error)
 	var log *os.File
 	if d, ok := r.src.(*dirSource); ok {
 		var err error // the log is opened first: a key whose end cannot be recorded stays
-		log, err = os.OpenFile(filepath.Join(d.dir, destroyLog), os.O_CREATE|os.O_WRONLY|os.O_APPEND|noFollow, 0o600)
-		if err != nil {
+		if log, err = d.openLog(); err != nil {
 			return nil, failed(err)
 		}
 		defer log.Close()
@@ -99,32 +97,41 @@ func (d *dirSource) destroy(_ context.Context, epoch string) error {
 	return atomicfile.SyncDir(d.dir)
 }
 
-// destroyedAt looks epoch up in the log.
-func (d *dirSource) destroyedAt(epoch string) (at time.Time, ok bool) {
-	d.eachDestroyed(func(e *Destroyed) {
-		if e.Epoch == epoch && !ok {
-			at, ok = e.At, true
-		}
-	})
-	return at, ok
-}
-
-// destroyed lists the epochs in the log.
-func (d *dirSource) destroyed() (epochs []string) {
-	d.eachDestroyed(func(e *Destroyed) { epochs = append(epochs, e.Epoch) })
-	return epochs
-}
-
-// eachDestroyed visits the keys in the log that are gone. A line that a crash cut short is passed over.
-func (d *dirSource) eachDestroyed(visit func(*Destroyed)) {
-	data, err := smallfile.Data(filepath.Join(d.dir, destroyLog))
+// openLog opens the log to add a line. A line that a crash cut short is ended, so that the next one can be read.
+func (d *dirSource) openLog() (*os.File, error) {
+	log, err := os.OpenFile(filepath.Join(d.dir, destroyLog), os.O_CREATE|os.O_RDWR|os.O_APPEND|noFollow, 0o600)
 	if err != nil {
-		return
+		return nil, err
 	}
-	for sc := bufio.NewScanner(bytes.NewReader(data)); sc.Scan(); {
-		var e Destroyed
-		if json.Unmarshal(sc.Bytes(), &e) == nil && e.Result == ResultDestroyed {
-			visit(&e)
+	info, err := log.Stat()
+	if err == nil && info.Size() > 0 {
+		var last [1]byte
+		if _, err = log.ReadAt(last[:], info.Size()-1); err == nil && last[0] != '\n' {
+			_, err = log.Write([]byte("\n"))
 		}
 	}
+	if err != nil {
+		return nil, errors.Join(err, log.Close())
+	}
+	return log, nil
+}
+
+// destroyed lists the keys in the log that are gone, in the order of their ends. A line that a crash cut short is passed
+// over; a log that cannot be read is a key fault.
+func (d *dirSource) destroyed() ([]Destroyed, error) {
+	data, err := smallfile.Data(filepath.Join(d.dir, destroyLog))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fault.Mark(fmt.Errorf("reading which keys were destroyed: %w", err), fault.Key, "")
+	}
+	var out []Destroyed
+	for line := range bytes.Lines(data) {
+		var e Destroyed
+		if json.Unmarshal(line, &e) == nil && e.Result == ResultDestroyed {
+			out = append(out, e)
+		}
+	}
+	return out, nil
 }

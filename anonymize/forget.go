@@ -29,15 +29,14 @@ func (r *Keyring) Pseudonyms(ctx context.Context, kind string, value []byte) ([]
 		if e.Kind != EpochPseudonym {
 			continue
 		}
-		var key [keySize]byte
-		if err := r.read(ctx, &key, e.ID); err != nil {
+		token, err := r.tokenIn(ctx, e.ID, kind, value)
+		if err != nil {
 			return nil, err
 		}
-		out = append(out, Pseudonym{Epoch: e.ID, Token: tokenUnder(key[:], kind, value)})
-		clear(key[:])
+		out = append(out, Pseudonym{Epoch: e.ID, Token: token})
 	}
 	if len(out) == 0 {
-		return nil, keyFault(r.newEpochHint(), "naming a %s: %s has no pseudonym key", kind, r.src)
+		return nil, keyFault(r.newEpochHint(), "naming a %s: %s has no pseudonym key", kind, r)
 	}
 	return out, nil
 }
@@ -53,20 +52,26 @@ func (r *Keyring) ForgetToken(ctx context.Context, kind string, value []byte) (s
 		return "", err
 	}
 	k := &Keys{}
-	defer clear(k.topic[:])
+	lockMemory(k)
+	defer k.clear()
 	if err := r.loadTopicKey(ctx, &k.topic, epochs); err != nil {
 		return "", err
 	}
 	key := k.subKey(schemas.KindForget)
 	defer clear(key)
-	return macToken(key, letters[schemas.KindForget], schemas.ForgetValue(kind, value)), nil
+	return macToken(key, letterOf(schemas.KindForget), schemas.ForgetValue(kind, value)), nil
 }
 
-// tokenUnder is the token that a Hasher with this pseudonym key gives.
-func tokenUnder(pseudonym []byte, kind string, value []byte) string {
-	key := derive(pseudonym, kind)
+// tokenIn is the token that a Hasher gives under the pseudonym key of an epoch.
+func (r *Keyring) tokenIn(ctx context.Context, epoch, kind string, value []byte) (string, error) {
+	var pseudonym [keySize]byte
+	defer clear(pseudonym[:])
+	if err := r.read(ctx, &pseudonym, epoch); err != nil {
+		return "", err
+	}
+	key := derive(pseudonym[:], kind)
 	defer clear(key)
-	return macToken(key, letters[kind], value)
+	return macToken(key, letterOf(kind), value), nil
 }
 
 func macToken(key []byte, letter byte, value []byte) string {
@@ -91,7 +96,14 @@ func (r *Keyring) PseudonymGone(ctx context.Context, epoch string, destroyed []s
 	under := newest(epochs[:until], EpochPseudonym)
 	d, isDir := r.src.(*dirSource)
 	if isDir {
-		destroyed = append(slices.Clone(destroyed), d.destroyed()...)
+		gone, err := d.destroyed()
+		if err != nil {
+			return false, err
+		}
+		destroyed = slices.Clone(destroyed)
+		for _, e := range gone {
+			destroyed = append(destroyed, e.Epoch)
+		}
 	}
 	for _, id := range destroyed {
 		p, ok := parseEpoch(id)

@@ -39,7 +39,7 @@ func NewHasher(k *Keys, o Options) (*Hasher, error) {
 		return nil, err
 	}
 	if k == nil {
-		return nil, fault.Mark(errors.New("starting the anonymizer: no key"), fault.Key, "make one with `tailgate keys init`")
+		return nil, errNoKey()
 	}
 	h := &Hasher{keys: k, blockKey: k.subKey(kindBlock), blockSize: o.BlockSize, perTenant: o.TenantScope}
 	if h.blockSize == 0 {
@@ -53,13 +53,28 @@ func NewHasher(k *Keys, o Options) (*Hasher, error) {
 	if size == 0 {
 		size = DefaultMemo
 	}
-	if h.memo = newMemo(size); h.memo != nil {
-		var seed [8]byte
-		_, _ = rand.Read(seed[:]) // never fails
-		h.seed = binary.LittleEndian.Uint64(seed[:])
-	}
+	h.remember(size)
 	return h, nil
 }
+
+func errNoKey() error {
+	return fault.Mark(errors.New("starting the anonymizer: no key"), fault.Key, "make one with `tailgate keys init`")
+}
+
+// remember gives h a memo of at most size bytes, and draws the seed of its keys.
+func (h *Hasher) remember(size int64) {
+	if h.memo = newMemo(size); h.memo != nil {
+		var seed [8]byte
+		rand.Read(seed[:]) // never fails: it ends the process instead
+		h.seed = binary.LittleEndian.Uint64(seed[:])
+	}
+}
+
+// String keeps the key and what is remembered of prompts out of logs.
+func (h *Hasher) String() string { return "hasher of epoch " + h.Epoch() }
+
+// Format keeps them out of what is printed, whatever the verb.
+func (h *Hasher) Format(f fmt.State, _ rune) { fmt.Fprint(f, h.String()) }
 
 // Close zeroes what the Hasher keeps of prompts. It goes on working, without what it remembered.
 func (h *Hasher) Close() {
@@ -175,16 +190,13 @@ func (h *Hasher) release(w *worker) {
 }
 
 // Under is a Hasher with the same choices and vocabularies under other keys, with a memo of its own of at most memo
-// bytes: what it remembers belongs to its keys. It is to be closed too.
+// bytes, 0 for none: what it remembers belongs to its keys. It is to be closed too. The error, of kind fault.Key, is that
+// there are no keys.
 func (h *Hasher) Under(k *Keys, memo int64) (*Hasher, error) {
 	if k == nil {
-		return nil, fault.Mark(errors.New("starting the anonymizer: no key"), fault.Key, "make one with `tailgate keys init`")
+		return nil, errNoKey()
 	}
-	out := &Hasher{keys: k, blockKey: k.subKey(kindBlock), blockSize: h.blockSize, perTenant: h.perTenant, def: h.def, rules: h.rules, memo: newMemo(memo)}
-	if out.memo != nil {
-		var seed [8]byte
-		_, _ = rand.Read(seed[:]) // never fails
-		out.seed = binary.LittleEndian.Uint64(seed[:])
-	}
+	out := &Hasher{keys: k, blockKey: k.subKey(kindBlock), blockSize: h.blockSize, perTenant: h.perTenant, def: h.def, rules: h.rules}
+	out.remember(memo)
 	return out, nil
 }

@@ -2,11 +2,14 @@ package anonymize_test
 
 import (
 	"errors"
+	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
 	"tailgate/anonymize"
+	"tailgate/internal/fault"
 )
 
 // An epoch named by a time is the same each time, is made once, never again after its end, and has pseudonyms also where
@@ -45,5 +48,50 @@ func TestEpochAt(t *testing.T) {
 	}
 	if _, err := ring.EpochAt(ctx, made.AddDate(0, 0, -3)); !errors.Is(err, anonymize.ErrDestroyed) {
 		t.Errorf("a destroyed key: %v", err)
+	}
+}
+
+// While it cannot be read which keys were destroyed, none is made in the place of one.
+func TestEpochAtWithoutItsLog(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "keys")
+	ring, err := anonymize.InitKeyDir(dir, day0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ring.Destroy(t.Context(), "b-20260102T030405.000000Z"); err != nil {
+		t.Fatal(err)
+	}
+	log := filepath.Join(dir, "destroyed.jsonl")
+	if err := errors.Join(os.Rename(log, log+".old"), os.Mkdir(log, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ring.EpochAt(t.Context(), day0); fault.Of(err) != fault.Key {
+		t.Errorf("a destroyed key was made anew: %v", err)
+	}
+	if gone, err := ring.PseudonymGone(t.Context(), "b-20260102T030405.000000Z", nil); fault.Of(err) != fault.Key {
+		t.Errorf("whether its pseudonyms are gone: %v, %v", gone, err)
+	}
+}
+
+// Whoever meets a key while it is made finds it whole, or not yet.
+func TestKeysAppearWhole(t *testing.T) {
+	ring, err := anonymize.InitKeyDir(filepath.Join(t.TempDir(), "keys"), day0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for day := 1; day <= 40; day++ {
+		var both sync.WaitGroup
+		for range 4 {
+			both.Go(func() {
+				id, err := ring.EpochAt(t.Context(), day0.AddDate(0, 0, day))
+				if err == nil {
+					_, err = ring.Load(t.Context(), id)
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		both.Wait()
 	}
 }

@@ -2,6 +2,7 @@ package anonymize
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -48,29 +49,41 @@ func (d *dirSource) list(context.Context) ([]string, error) {
 func (d *dirSource) get(_ context.Context, name string, key *[keySize]byte) error {
 	err := readKey(d.path(name), key)
 	if errors.Is(err, fs.ErrNotExist) {
-		if at, ok := d.destroyedAt(name); ok {
-			return fmt.Errorf("%w at %s", ErrDestroyed, at.Format(time.RFC3339))
+		gone, lerr := d.destroyed()
+		if lerr != nil {
+			return lerr // a key that was destroyed must not be taken for one that never was
+		}
+		for _, e := range gone {
+			if e.Epoch == name {
+				return fmt.Errorf("%w at %s", ErrDestroyed, e.At.Format(time.RFC3339))
+			}
 		}
 	}
 	return err
 }
 
 func (d *dirSource) create(_ context.Context, name string) error {
-	if err := createKey(d.path(name)); err != nil {
-		return err
+	var key [keySize]byte
+	defer clear(key[:])
+	rand.Read(key[:]) // never fails: it ends the process instead
+	if err := d.put(name, &key); err != nil {
+		return fault.Mark(fmt.Errorf("making a key: %w", err), fault.Key, "")
 	}
-	return atomicfile.SyncDir(d.dir)
+	return nil
 }
 
-// put writes a key that was derived; a name that is taken is fs.ErrExist.
+// put writes a key file whole or not at all: another process may look for it now, and a name with half a key would be
+// in the way of every later run. A name that is taken is fs.ErrExist.
 func (d *dirSource) put(name string, key *[keySize]byte) error {
 	f, err := atomicfile.CreateUnnamed(d.dir)
 	if err != nil {
 		return err
 	}
 	defer f.Discard()
-	_, err = f.Write(key[:])
-	if err = errors.Join(err, f.Chmod(0o600)); err != nil {
+	if err := f.Chmod(0o600); err != nil {
+		return err
+	}
+	if _, err := f.Write(key[:]); err != nil {
 		return err
 	}
 	return f.Link(name + keySuffix)

@@ -269,10 +269,62 @@ func TestEpochNamesAreChecked(t *testing.T) {
 
 func TestKeysPrintNoBytes(t *testing.T) {
 	k := fixedKeys(t, bytes.Repeat([]byte{0xAB}, 32), bytes.Repeat([]byte{0xCD}, 32))
-	for _, verb := range []string{"%v", "%+v", "%#v", "%s"} {
-		out := fmt.Sprintf(verb, k)
-		if strings.Contains(out, "171") || strings.Contains(out, "0xab") || strings.Contains(strings.ToLower(out), "abab") {
-			t.Errorf("%s prints %s", verb, out)
+	h := newHasher(t, k, anonymize.Options{})
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%d", "%x", "%X", "%q", "%o", "%c", "%U"} {
+		for _, v := range []any{k, *k, []any{k}} {
+			out := strings.Trim(fmt.Sprintf(verb, v), "[]")
+			if out != k.String() && !strings.HasPrefix(out, "interface {}{") {
+				t.Errorf("%s prints %s", verb, out)
+			}
+			if strings.Contains(out, "171") || strings.Contains(out, "0xab") || strings.Contains(strings.ToLower(out), "abab") {
+				t.Errorf("%s prints %s", verb, out)
+			}
+		}
+		if out := fmt.Sprintf(verb, h); out != "hasher of epoch "+k.Epoch() {
+			t.Errorf("%s prints %s of a hasher", verb, out)
+		}
+	}
+}
+
+// A line of the log that a crash cut short takes no later one with it.
+func TestDestroyBehindACutLine(t *testing.T) {
+	d, dir := initKeys(t)
+	if err := os.WriteFile(filepath.Join(dir, "destroyed.jsonl"), []byte(`{"epoch":"b-2025`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	epoch := load(t, d, "").Epoch()
+	if _, err := d.Destroy(t.Context(), epoch); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Load(t.Context(), epoch); !errors.Is(err, anonymize.ErrDestroyed) {
+		t.Errorf("loading it: %v", err)
+	}
+}
+
+// A hint that a person pastes names the folder, whatever it is called.
+func TestHintsQuoteForTheShell(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "it's $HOME")
+	d, err := anonymize.InitKeyDir(dir, day0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(dir, "b-20260102T030405.000000Z.key")); err != nil {
+		t.Fatal(err)
+	}
+	_, err = d.Load(t.Context(), "")
+	if want := `it'\''s $HOME'` + "`"; !strings.HasSuffix(fault.Hint(err), want) {
+		t.Errorf("the hint is %s", fault.Hint(err))
+	}
+}
+
+// A name is looked up under the token that a hasher gave it, whatever its kind.
+func TestPseudonymsAreThoseOfAHasher(t *testing.T) {
+	d, _ := initKeys(t)
+	h := newHasher(t, load(t, d, ""), anonymize.Options{})
+	for _, kind := range []string{anonymize.KindTenant, anonymize.KindSession, anonymize.KindUser, "shelf"} {
+		got, err := d.Pseudonyms(t.Context(), kind, []byte("quillmere"))
+		if want := h.Token(kind, []byte("quillmere")); err != nil || len(got) != 1 || got[0].Token != want {
+			t.Errorf("%s: %v, %v, want %s", kind, got, err, want)
 		}
 	}
 }

@@ -37,14 +37,13 @@ const (
 // execSource asks a command for keys: `CMD list`, `CMD get NAME`, `CMD new NAME`, `CMD destroy NAME`. A key comes
 // on its stdout, never in its arguments or environment.
 type execSource struct {
-	command string
 	args    []string // program and its first arguments
 	timeout time.Duration
 	stderr  io.Writer
 }
 
 func newExecSource(command string, o SourceOptions) (*execSource, error) {
-	s := &execSource{command: command, args: strings.Fields(command), timeout: o.Timeout, stderr: o.Stderr}
+	s := &execSource{args: strings.Fields(command), timeout: o.Timeout, stderr: o.Stderr}
 	if len(s.args) == 0 {
 		return nil, fault.Mark(errors.New("opening the keys: exec: names no command"), fault.Usage, "--keys 'exec:/path/to/command'")
 	}
@@ -68,7 +67,7 @@ func newExecSource(command string, o SourceOptions) (*execSource, error) {
 	return s, nil
 }
 
-func (s *execSource) String() string { return execPrefix + s.command }
+func (s *execSource) String() string { return execPrefix + s.name() }
 
 func (s *execSource) notice() string { return execNotice }
 
@@ -144,12 +143,15 @@ func (s *execSource) run(ctx context.Context, limit int, key *[keySize]byte, cal
 	ownGroup(cmd)
 	err := cmd.Run()
 	out := stdout.buf
+	said := stderr.buf
 	if key != nil {
 		parseKey(out, key)
-		s.pass(redact(stderr.buf, out, key[:]))
-	} else {
-		s.pass(stderr.buf)
+		said = redact(said, out, key[:])
+		if stderr.over { // the cut may have left half a key, which nothing tells from other text
+			said = said[:max(0, len(said)-execKeyBytes)]
+		}
 	}
+	s.pass(said)
 	what := fmt.Sprintf("asking for keys: `%s %s`", s.name(), strings.Join(call, " "))
 	var ended *exec.ExitError
 	switch {

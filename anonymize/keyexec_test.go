@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -234,6 +235,7 @@ func TestKeyCommandSaysNoKey(t *testing.T) {
 		"good":     "printf " + in + "; echo got " + in + " " + raw + " " + b64 + " >&2",
 		"bad exit": "printf " + raw + "; echo got " + raw + " >&2; exit 1",
 		"no key":   "printf " + raw[:20] + "; echo got " + raw[:20] + " >&2",
+		"too much": "printf " + in + "; echo got " + in + " >&2; head -c 8130 /dev/zero | tr '\\0' x >&2; echo " + in + " >&2",
 	} {
 		t.Run(name, func(t *testing.T) {
 			var said bytes.Buffer
@@ -247,5 +249,25 @@ func TestKeyCommandSaysNoKey(t *testing.T) {
 				t.Errorf("said %s", all)
 			}
 		})
+	}
+}
+
+// The arguments of a command may be secrets of their own: no error has them.
+func TestErrorsHideTheArgumentsOfACommand(t *testing.T) {
+	empty := strings.ReplaceAll(command(t, "get) exit 3 ;;"), "exec:", "")
+	script, err := os.ReadFile(empty)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, keys := range map[string]string{"no key": "none", "no pseudonym key": "b-20260102T030405.000000Z", "no topics": "b-20260102T030405.000000Z p-20260102T030405.000000Z"} {
+		cases := strings.Replace(string(script), "b-20260102T030405.000000Z p-20260102T030405.000000Z topics", keys, 1)
+		cases = strings.Replace(cases, "get) exit 3", "get) [ $2 != topics ] || exit 3; printf %032d 7", 1)
+		if err := os.WriteFile(empty, []byte(strings.Replace(cases, "case $1", "shift; case $1", 1)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		_, err = openSource(t, "exec:"+empty+" --token=hush", anonymize.SourceOptions{}).Load(t.Context(), "")
+		if all := fmt.Sprint(err, fault.Hint(err)); err == nil || !strings.Contains(all, "keycommand") || strings.Contains(all, "hush") {
+			t.Errorf("%s: %s", name, all)
+		}
 	}
 }

@@ -1,7 +1,6 @@
 package anonymize
 
 import (
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -27,23 +26,6 @@ func checkDir(dir string) error {
 		return keyFault("chmod 700 "+dir, "opening the key folder: %s has mode %04o, others can enter it", dir, info.Mode().Perm())
 	}
 	return checkOwner(dir, info)
-}
-
-// createKey writes a new random key. The error is fs.ErrExist when the name is taken.
-func createKey(path string) error {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY|noFollow, 0o600)
-	if err != nil {
-		return fault.Mark(fmt.Errorf("making a key: %w", err), fault.Key, "")
-	}
-	var key [keySize]byte
-	rand.Read(key[:]) // never fails: it ends the process instead
-	_, err = f.Write(key[:])
-	clear(key[:])
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		os.Remove(path)
-		return fault.Mark(fmt.Errorf("making a key: %w", err), fault.Key, "")
-	}
-	return nil
 }
 
 // readKey reads the key at path after checking the open file, not the name. The error is fs.ErrNotExist when

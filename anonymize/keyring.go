@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"regexp"
 	"sort"
+	"strings"
 	"time"
 
 	"tailgate/internal/fault"
@@ -28,7 +29,7 @@ var ErrDestroyed = errors.New("the key was destroyed")
 // may run at the same time, also in several processes.
 type Keyring struct{ src keySource }
 
-// String is the source as it is given on a command line.
+// String is the source as errors call it: of a command the name alone, for its arguments may be secrets of their own.
 func (r *Keyring) String() string { return r.src.String() }
 
 // EpochInfo is what may be told about a key.
@@ -71,7 +72,7 @@ func (r *Keyring) NewEpoch(ctx context.Context, now time.Time) (string, error) {
 			return "", err
 		}
 	}
-	return "", keyFault("", "making a key: %s changes all the time", r.src)
+	return "", keyFault("", "making a key: %s changes all the time", r)
 }
 
 func (r *Keyring) tryNewEpoch(ctx context.Context, now time.Time) (string, error) {
@@ -84,13 +85,19 @@ func (r *Keyring) tryNewEpoch(ctx context.Context, now time.Time) (string, error
 		at = epochs[n-1].CreatedAt.Add(time.Microsecond)
 	}
 	// The pseudonym key comes first: a block epoch uses the newest that is not younger than itself.
-	if last := newest(epochs, EpochPseudonym); last == nil || at.Sub(last.CreatedAt) >= PseudonymLife {
-		if err := r.src.create(ctx, kindPrefixes[EpochPseudonym]+at.Format(stampLayout)); err != nil {
-			return "", err
-		}
+	if err := r.renewPseudonym(ctx, epochs, at); err != nil {
+		return "", err
 	}
 	id := kindPrefixes[EpochBlock] + at.Format(stampLayout)
 	return id, r.src.create(ctx, id)
+}
+
+// renewPseudonym makes the pseudonym key of at where there is none, or the newest is PseudonymLife old then.
+func (r *Keyring) renewPseudonym(ctx context.Context, epochs []EpochInfo, at time.Time) error {
+	if last := newest(epochs, EpochPseudonym); last != nil && at.Sub(last.CreatedAt) < PseudonymLife {
+		return nil
+	}
+	return r.src.create(ctx, kindPrefixes[EpochPseudonym]+at.Format(stampLayout))
 }
 
 // List returns the epochs whose key is there, oldest first. It reads names, never bytes.
@@ -135,8 +142,9 @@ func oldest(epochs []EpochInfo, kind string) *EpochInfo {
 }
 
 // Load reads the keys of a block epoch, "" or "auto" for the newest, and the pseudonym key that was newest
-// when that epoch began, or, for an epoch before all of them, the first. Every trouble is a key fault with the mend as its hint; there is no default key.
-func (r *Keyring) Load(ctx context.Context, epoch string) (*Keys, error) {
+// when that epoch began, or, for an epoch before all of them, the first. Every trouble is a key fault with the mend as
+// its hint; there is no default key.
+func (r *Keyring) Load(ctx context.Context, epoch string) (_ *Keys, err error) {
 	epochs, err := r.List(ctx)
 	if err != nil {
 		return nil, err
@@ -144,7 +152,7 @@ func (r *Keyring) Load(ctx context.Context, epoch string) (*Keys, error) {
 	if epoch == "" || epoch == "auto" {
 		last := newest(epochs, EpochBlock)
 		if last == nil {
-			return nil, keyFault(r.newEpochHint(), "loading a key: %s has no block key", r.src)
+			return nil, keyFault(r.newEpochHint(), "loading a key: %s has no block key", r)
 		}
 		epoch = last.ID
 	}
@@ -154,6 +162,11 @@ func (r *Keyring) Load(ctx context.Context, epoch string) (*Keys, error) {
 	}
 	k := &Keys{epoch: epoch}
 	lockMemory(k)
+	defer func() {
+		if err != nil {
+			k.clear()
+		}
+	}()
 	if err := r.read(ctx, &k.block, epoch); err != nil {
 		return nil, err
 	}
@@ -163,7 +176,7 @@ func (r *Keyring) Load(ctx context.Context, epoch string) (*Keys, error) {
 		pseudonym = oldest(epochs, EpochPseudonym)
 	}
 	if pseudonym == nil {
-		return nil, keyFault(r.newEpochHint(), "loading a key: %s has no pseudonym key for epoch %s", r.src, epoch)
+		return nil, keyFault(r.newEpochHint(), "loading a key: %s has no pseudonym key for epoch %s", r, epoch)
 	}
 	if err := r.read(ctx, &k.pseudonym, pseudonym.ID); err != nil {
 		return nil, err
@@ -188,15 +201,19 @@ func (r *Keyring) read(ctx context.Context, key *[keySize]byte, epoch string) er
 }
 
 func (r *Keyring) newEpochHint() string {
-	return fmt.Sprintf("make a new epoch with `tailgate keys new-epoch --keys %s`", shellWord(r.src.String()))
+	if d, ok := r.src.(*dirSource); ok {
+		return fmt.Sprintf("make a new epoch with `tailgate keys new-epoch --keys %s`", shellWord(d.dir))
+	}
+	return "make a new epoch with `tailgate keys new-epoch` and the same --keys"
 }
 
-// shellWord quotes a word that a shell would split.
+// plainInShell are characters that mean nothing to a shell.
+const plainInShell = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+./:,=@%"
+
+// shellWord quotes a word that a shell would not take as it is.
 func shellWord(s string) string {
-	for _, c := range s {
-		if c == ' ' || c == '\'' || c == '$' {
-			return fmt.Sprintf("%q", s)
-		}
+	if s != "" && strings.Trim(s, plainInShell) == "" {
+		return s
 	}
-	return s
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }

@@ -1,8 +1,10 @@
 package anonymize
 
 import (
+	"bytes"
 	"crypto/hkdf"
 	"crypto/sha256"
+	"fmt"
 
 	"tailgate/schemas"
 )
@@ -29,7 +31,8 @@ const (
 )
 
 // Keys are the secrets of one epoch: a key for block ids that lives for one refresh, the pseudonym key that was
-// in force when that epoch began, and the key that names topics in every epoch. They have no exported fields, no text form, and never leave memory.
+// in force when that epoch began, and the key that names topics in every epoch. They have no exported fields, no text
+// form, and never leave memory.
 type Keys struct {
 	epoch     string
 	block     [keySize]byte
@@ -41,10 +44,17 @@ type Keys struct {
 func (k *Keys) Epoch() string { return k.epoch }
 
 // String keeps the bytes out of logs.
-func (k *Keys) String() string { return "keys of epoch " + k.epoch }
+func (k Keys) String() string { return "keys of epoch " + k.epoch }
 
-// GoString keeps the bytes out of logs.
-func (k *Keys) GoString() string { return k.String() }
+// Format keeps the bytes out of what is printed, whatever the verb.
+func (k Keys) Format(f fmt.State, _ rune) { fmt.Fprint(f, k.String()) }
+
+// clear zeroes the keys. Sub-keys that were made of them stay with who made them.
+func (k *Keys) clear() {
+	clear(k.block[:])
+	clear(k.pseudonym[:])
+	clear(k.topic[:])
+}
 
 // subKey derives the key of one kind from the block or the pseudonym key; topics have a key of their own.
 func (k *Keys) subKey(kind string) []byte {
@@ -52,7 +62,7 @@ func (k *Keys) subKey(kind string) []byte {
 	case kindBlock, KindPrehash:
 		return derive(k.block[:], kind)
 	case KindTopic:
-		return append([]byte(nil), k.topic[:]...)
+		return bytes.Clone(k.topic[:])
 	case schemas.KindForget:
 		return derive(k.topic[:], kind)
 	}

@@ -14,7 +14,7 @@ import (
 // keySource keeps keys under names: the ids of epochs, and topicKeyName. It never takes a key as an argument
 // of a process or from the environment.
 type keySource interface {
-	// String is the source as it is given on a command line.
+	// String is the source as errors call it.
 	String() string
 	// prepare makes the place of the keys where that can be made.
 	prepare(ctx context.Context) error

@@ -28,15 +28,20 @@ var letters = map[string]byte{
 	schemas.KindForget: 'f',
 }
 
+// letterOf is the first letter of a kind's tokens: x for a kind without one.
+func letterOf(kind string) byte {
+	if l, ok := letters[kind]; ok {
+		return l
+	}
+	return 'x'
+}
+
 func (h *Hasher) kind(kind string) *kindKey {
 	if v, ok := h.kinds.Load(kind); ok {
 		return v.(*kindKey)
 	}
 	key := h.keys.subKey(kind)
-	k := &kindKey{letter: 'x'}
-	if l, ok := letters[kind]; ok {
-		k.letter = l
-	}
+	k := &kindKey{letter: letterOf(kind)}
 	k.states.New = func() any { return &kindState{mac: hmac.New(sha256.New, key)} }
 	v, _ := h.kinds.LoadOrStore(kind, k)
 	return v.(*kindKey)

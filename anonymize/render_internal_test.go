@@ -197,3 +197,33 @@ func TestChars4IsInjective(t *testing.T) {
 		seen[key] = string(raw)
 	}
 }
+
+// Wherever an array becomes too small, or a text is written anew, no text is left in what is given up.
+func TestTextLeftBehindIsCleared(t *testing.T) {
+	text := func(s string) prompt.Part { return prompt.Part{Kind: prompt.Text, Text: []byte(s)} }
+	for name, m := range map[string]*prompt.Message{
+		"between texts":   {Parts: []prompt.Part{text("quillmere, and tide tables"), text("harbour")}},
+		"behind a digest": {Parts: []prompt.Part{text("quillmere"), {Kind: prompt.File, Text: []byte("harbour")}}},
+	} {
+		whole := Rendering{}
+		whole.parts(m, chatMLImage)
+		for size := 1; size <= len(whole.Text); size++ {
+			old := make([]byte, size)
+			r := Rendering{Text: old[:0]}
+			r.parts(m, chatMLImage)
+			if !bytes.Equal(r.Text, whole.Text) {
+				t.Fatalf("%s: %q", name, r.Text)
+			}
+			if size < len(whole.Text) && len(bytes.Trim(old, "\x00")) > 0 {
+				t.Errorf("%s, in %d bytes: %q is left", name, size, old)
+			}
+		}
+	}
+	r := Rendering{Text: make([]byte, 0, 1<<10)}
+	r.reset()
+	r.json([]byte(`["quillmere", "quillmere", "quillmere", "quillmere", quillmere`), 4, 2, false)
+	r.Clear()
+	if left := bytes.Trim(r.Text[:cap(r.Text)], "\x00"); len(left) > 0 {
+		t.Errorf("of JSON that is none, %q is left", left)
+	}
+}

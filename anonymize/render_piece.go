@@ -100,18 +100,19 @@ func appendClean[T string | []byte](dst []byte, text T) []byte {
 
 // json writes a JSON text as Python dumps it; what is no JSON stays as it stands, or becomes a JSON string.
 func (r *Rendering) json(raw []byte, indent, level int, quote bool) {
-	r.room(2*len(raw) + 64)
+	room := 2*len(raw) + 64
+	r.room(room)
 	at := len(r.Text)
 	out, ok := jinja.AppendJSON(r.Text, raw, indent, level)
 	r.grown(out)
-	switch {
-	case ok:
+	if ok {
 		r.clean(at)
-	case quote:
-		r.Text = r.Text[:at]
+		return
+	}
+	clear(r.Text[at:min(at+room, cap(r.Text))]) // what was written before the fault was met
+	if quote {
 		jsonString(r, raw)
-	default:
-		r.Text = r.Text[:at]
+	} else {
 		r.content(raw)
 	}
 }
@@ -152,7 +153,7 @@ func (r *Rendering) parts(m *prompt.Message, image *piece) {
 		p := &m.Parts[i]
 		if p.Kind == prompt.Text {
 			if text {
-				r.Text = append(r.Text, '\n')
+				r.contentString("\n")
 			}
 			r.content(p.Text)
 			text = true
@@ -179,7 +180,7 @@ func (r *Rendering) media(p *prompt.Part, image *piece) {
 	}
 	r.digest(p.Text)
 	if p.Kind != prompt.Image {
-		r.Text = append(r.Text, ']')
+		r.contentString("]")
 	}
 }
 

@@ -31,7 +31,7 @@ func (r *Keyring) loadTopicKey(ctx context.Context, key *[keySize]byte, epochs [
 	}
 	last := newest(epochs, EpochPseudonym)
 	if _, derives := r.src.(derivedKeys); !derives || last == nil {
-		return keyFault(r.newEpochHint(), "loading the key of topics: %s has none", r.src)
+		return keyFault(r.newEpochHint(), "loading the key of topics: %s has none", r)
 	}
 	var pseudonym [keySize]byte
 	defer clear(pseudonym[:])

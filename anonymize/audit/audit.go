@@ -108,13 +108,17 @@ func Path(ctx context.Context, path string, o Options) (*Report, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	files, odd, err := filesBelow(path, o.Skip)
+	files, folders, odd, err := filesBelow(path, o.Skip)
 	if err != nil {
 		return nil, fmt.Errorf("auditing %s: %w", path, err)
 	}
 	a := newAuditor(o)
-	for _, f := range odd {
-		a.found(Finding{File: f, What: WhatLink, Place: PlaceName})
+	for i, f := range folders {
+		a.call("folder", i+1, f)
+	}
+	for i, f := range odd {
+		a.call("link", i+1, f)
+		a.found(Finding{What: WhatLink, Place: PlaceName})
 	}
 	return a.all(ctx, files)
 }
@@ -143,11 +147,10 @@ type auditor struct {
 	report Report
 	counts map[Finding]int64 // by finding without its count
 	name   string            // of the file at hand, as it may be told
-	chunk  []byte
 }
 
 func newAuditor(o Options) *auditor {
-	a := &auditor{o: o, counts: map[Finding]int64{}, chunk: make([]byte, chunkBytes)}
+	a := &auditor{o: o, counts: map[Finding]int64{}}
 	labels := map[string]bool{}
 	for _, l := range o.Labels {
 		labels[l] = true
@@ -186,13 +189,18 @@ func (a *auditor) all(ctx context.Context, files []file) (*Report, error) {
 	return r, nil
 }
 
-// one audits the i-th file. A file whose name holds a canary is named by its number.
-func (a *auditor) one(ctx context.Context, i int, f file) {
-	a.name = f.name
-	if a.match != nil && len(a.matches([]byte(f.name))) > 0 {
-		a.name = fmt.Sprintf("file %d, whose name is held back", i)
-		a.text(PlaceName, "", []byte(f.name))
+// call makes name that of the findings to come, and looks at it: the i-th of its kind that holds a canary is told by its
+// number alone.
+func (a *auditor) call(kind string, i int, name string) {
+	a.name = fmt.Sprintf("%s %d, whose name is held back", kind, i)
+	if !a.text(PlaceName, "", []byte(name)) {
+		a.name = name
 	}
+}
+
+// one audits the i-th file.
+func (a *auditor) one(ctx context.Context, i int, f file) {
+	a.call("file", i, f.name)
 	r, err := f.open(ctx)
 	if err != nil {
 		a.unreadable("cannot be opened")
@@ -204,10 +212,9 @@ func (a *auditor) one(ctx context.Context, i int, f file) {
 	a.content(ctx, r)
 }
 
+// found notes a finding about the file at hand.
 func (a *auditor) found(f Finding) {
-	if f.File == "" {
-		f.File = a.name
-	}
+	f.File = a.name
 	a.report.Found++
 	if len(a.counts) < 10*maxFindings || a.counts[f] > 0 {
 		a.counts[f]++

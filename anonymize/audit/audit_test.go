@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/url"
@@ -188,9 +189,21 @@ func TestBordersHideNothing(t *testing.T) {
 func TestNamesAreLookedAtAndHeldBack(t *testing.T) {
 	dir := t.TempDir()
 	put(t, dir, "Kestrel four/clean", []byte("nothing"))
-	report := run(t, dir, "Kestrel four")
-	if len(report.Findings) == 0 || report.Findings[0].Place != audit.PlaceName {
-		t.Errorf("%+v", report)
+	put(t, dir, `Kestrel \u0066our`, []byte("nothing"))
+	if err := errors.Join(os.MkdirAll(filepath.Join(dir, "empty", "my kestrel four"), 0o700), os.Symlink("nowhere", filepath.Join(dir, "KESTREL FOUR"))); err != nil {
+		t.Fatal(err)
+	}
+	named := map[string]bool{}
+	for _, f := range run(t, dir, "Kestrel four").Findings {
+		if !strings.HasSuffix(f.File, "whose name is held back") {
+			t.Errorf("%+v", f)
+		}
+		if f.What == audit.WhatCanary && f.Place == audit.PlaceName || f.Place == audit.PlaceUnescaped {
+			named[strings.Fields(f.File)[0]+strings.Fields(f.File)[1]] = true
+		}
+	}
+	if len(named) != 5 { // two files, the folder of one, an empty folder, a link
+		t.Errorf("found in %v", named)
 	}
 }
 

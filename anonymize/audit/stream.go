@@ -71,21 +71,23 @@ func (a *auditor) matches(text []byte) (out []*pattern) {
 	return out
 }
 
-// text looks at a text that is in memory, and behind its escapes.
-func (a *auditor) text(place, column string, text []byte) {
+// text looks at a text that is in memory, and behind its escapes, and tells whether a canary is in it.
+func (a *auditor) text(place, column string, text []byte) (found bool) {
 	if a.match == nil {
-		return
+		return false
 	}
 	for range 3 {
 		for _, p := range a.matches(text) {
+			found = true
 			a.found(Finding{What: WhatCanary, Place: place, Column: column, Canary: p.canary + 1, Variant: p.variant})
 		}
 		if bytes.IndexByte(text, '\\') < 0 {
-			return
+			break
 		}
 		text, _ = unescape(nil, text, true)
 		place = PlaceUnescaped
 	}
+	return found
 }
 
 // content looks at the content of the file at hand.

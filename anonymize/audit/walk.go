@@ -9,13 +9,14 @@ import (
 	"tailgate/internal/objstore"
 )
 
-// filesBelow lists the regular files at or below path, in the order of their names, and the rest: links, pipes,
-// devices, sockets, and folders that cannot be read.
-func filesBelow(path, skip string) (files []file, odd []string, err error) {
+// filesBelow lists the regular files at or below path, and folders that cannot be read, in the order of their names;
+// the names of folders, the last part alone, for the rest stands in the folder around; and the paths of what is neither:
+// links, pipes, devices, sockets.
+func filesBelow(path, skip string) (files []file, folders, odd []string, err error) {
 	skipped, _ := os.Stat(skip)
 	root, err := os.Stat(path) // the path itself may be a link
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	add := func(p string) {
 		name, err := filepath.Rel(path, p)
@@ -26,10 +27,10 @@ func filesBelow(path, skip string) (files []file, odd []string, err error) {
 	}
 	if !root.IsDir() {
 		add(path)
-		return files, nil, nil
+		return files, nil, nil, nil
 	}
 	if path, err = filepath.EvalSymlinks(path); err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	err = filepath.WalkDir(path, func(p string, e fs.DirEntry, err error) error {
 		switch {
@@ -39,6 +40,9 @@ func filesBelow(path, skip string) (files []file, odd []string, err error) {
 		case err != nil:
 			return err
 		case e.IsDir():
+			if p != path {
+				folders = append(folders, e.Name())
+			}
 			return nil
 		case !e.Type().IsRegular():
 			rel, _ := filepath.Rel(path, p)
@@ -53,5 +57,5 @@ func filesBelow(path, skip string) (files []file, odd []string, err error) {
 		add(p)
 		return nil
 	})
-	return files, odd, err
+	return files, folders, odd, err
 }

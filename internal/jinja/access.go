@@ -47,6 +47,7 @@ func (in *interp) item(of, key Value, line int) Value {
 			return v.Items[i]
 		}
 	case string, *Text:
+		in.weigh(of, line)
 		s, _ := str(of)
 		n, _ := length(of)
 		if i, ok := index(key, n); ok {
@@ -103,6 +104,7 @@ func (in *interp) slice(e *sliceExpr) Value {
 	if _, ok := of.(undefined); ok {
 		in.fail(e.line, "a slice of an undefined value")
 	}
+	in.weigh(of, e.line)
 	n, _ := length(of)
 	from, to := sliceBounds(n, low, high, step, hasLow, hasHigh)
 	switch v := of.(type) {
@@ -202,9 +204,9 @@ func (in *interp) loopAttr(l *loopState, name string, line int) Value {
 			return a.pos[l.at%len(a.pos)]
 		}}
 	case "changed":
-		return &function{name, func(_ *interp, a *callArgs) Value {
+		return &function{name, func(in *interp, a *callArgs) Value {
 			now := &List{Items: a.pos}
-			changed := !l.seen || !equal(l.last, now)
+			changed := !l.seen || !in.equal(l.last, now, line, 0)
 			l.last, l.seen = now, true
 			return changed
 		}}

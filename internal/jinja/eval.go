@@ -7,7 +7,7 @@ import (
 
 // Limits bound a rendering. Zero fields take the defaults.
 type Limits struct {
-	Steps  int // evaluated nodes and passed items; 0 = 4 million
+	Steps  int // evaluated nodes, passed items, and portions of what a filter, method or comparison goes through; 0 = 4 million
 	Output int // bytes of output; 0 = 256 MiB
 	Copied int // bytes of intermediate texts; 0 = 1 GiB
 }
@@ -109,6 +109,30 @@ func (in *interp) tick(line int) {
 		if err := in.ctx.Err(); err != nil {
 			panic(stop{err})
 		}
+	}
+}
+
+// Sizes of what takes as long to go through as a step.
+const (
+	bytesPerStep = 512
+	itemsPerStep = 16
+)
+
+// weigh counts the steps of going through v once, as most filters and methods do.
+func (in *interp) weigh(v Value, line int) {
+	n := 0
+	switch v := v.(type) {
+	case string:
+		n = len(v) / bytesPerStep
+	case *Text:
+		n = len(v.S) / bytesPerStep
+	case *List:
+		n = len(v.Items) / itemsPerStep
+	case *Dict:
+		n = len(v.keys) / itemsPerStep
+	}
+	if in.limits.Steps -= n; in.limits.Steps < 0 {
+		in.fail(line, "the template takes too many steps")
 	}
 }
 

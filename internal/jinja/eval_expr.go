@@ -137,9 +137,9 @@ func (in *interp) compareChain(e *compareExpr) Value {
 func (in *interp) compare(op string, a, b Value, line int) bool {
 	switch op {
 	case "==":
-		return equal(a, b)
+		return in.equal(a, b, line, 0)
 	case "!=":
-		return !equal(a, b)
+		return !in.equal(a, b, line, 0)
 	case "in":
 		return in.contains(b, a, line)
 	case "not in":
@@ -161,6 +161,7 @@ func (in *interp) compare(op string, a, b Value, line int) bool {
 func (in *interp) order(a, b Value, line int) int {
 	if s, ok := str(a); ok {
 		if t, ok := str(b); ok {
+			in.weigh(a, line)
 			return compareStrings(s, t)
 		}
 	}

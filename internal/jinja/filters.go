@@ -17,6 +17,7 @@ func filterNamed(name string) filter {
 		return nil
 	}
 	return func(in *interp, v Value, a *callArgs) Value {
+		in.weigh(v, a.line)
 		out := f(in, v, a)
 		a.done()
 		return out

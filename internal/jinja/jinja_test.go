@@ -68,7 +68,15 @@ func TestLimits(t *testing.T) {
 		"repeat":    {"{{ 'ab' * 2000000000 }}", "copies too much", jinja.Limits{}},
 		"recursion": {"{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}", "too deeply", jinja.Limits{}},
 		"range":     {"{{ range(100001) | list }}", "a range of more than 100000", jinja.Limits{}},
-		"chain":     {"{{ 1" + strings.Repeat(" + 1", 10_000) + " }}", "nests too deeply", jinja.Limits{}},
+		// What a list holds many times over, or very deep, is not gone through without end.
+		"twins":      {"{% set n = namespace(a=[1], b=[1]) %}{% for i in range(60) %}{% set n.a = [n.a, n.a] %}{% set n.b = [n.b, n.b] %}{% endfor %}{{ n.a == n.b }}", "too many steps", jinja.Limits{}},
+		"nested":     {"{% set n = namespace(a=[1], b=[1]) %}{% for i in range(999) %}{% set n.a = [n.a] %}{% set n.b = [n.b] %}{% endfor %}{{ n.a in [n.b] }}", "comparing what is nested more than 200 levels", jinja.Limits{}},
+		"lists":      {"{% set l = range(99999) | list %}{% for i in range(99999) %}{% set x = l | list %}{% endfor %}", "too many steps", jinja.Limits{}},
+		"characters": {"{% set s = 'a' * 9000000 %}{% for i in range(99999) %}{% set x = s[i] %}{% endfor %}", "too many steps", jinja.Limits{}},
+		"words":      {"{{ ('a ' * 9000000).split() | length }}", "too many steps", jinja.Limits{}},
+		"lines":      {"{{ ('a\n' * 9000000).splitlines() | length }}", "too many steps", jinja.Limits{}},
+
+		"chain": {"{{ 1" + strings.Repeat(" + 1", 10_000) + " }}", "nests too deeply", jinja.Limits{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := render(t, c.source, nil, c.limits); err == nil || !strings.Contains(err.Error(), c.want) {

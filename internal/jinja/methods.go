@@ -47,6 +47,7 @@ func (in *interp) method(v Value, name string, line int) Value {
 		return nil
 	}
 	return &function{name, func(in *interp, a *callArgs) Value {
+		in.weigh(v, a.line)
 		out := m(in, v, a)
 		a.done()
 		return out
@@ -57,17 +58,17 @@ var listMethods = map[string]method{
 	"index": func(in *interp, self Value, a *callArgs) Value {
 		want := a.must("value")
 		for i, item := range self.(*List).Items {
-			if equal(item, want) {
+			if in.equal(item, want, a.line, 0) {
 				return int64(i)
 			}
 		}
 		in.fail(a.line, "a value is not in the list")
 		return nil
 	},
-	"count": func(_ *interp, self Value, a *callArgs) Value {
+	"count": func(in *interp, self Value, a *callArgs) Value {
 		n, want := int64(0), a.must("value")
 		for _, item := range self.(*List).Items {
-			if equal(item, want) {
+			if in.equal(item, want, a.line, 0) {
 				n++
 			}
 		}

@@ -157,11 +157,11 @@ func (in *interp) contains(of, v Value, line int) bool {
 		if !ok {
 			in.fail(line, "a %s in a str", typeName(v))
 		}
+		in.weigh(of, line)
 		return strings.Contains(s, part)
 	case *List:
 		for _, item := range of.Items {
-			in.tick(line)
-			if equal(item, v) {
+			if in.equal(item, v, line, 0) {
 				return true
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"math/big"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // tuple reads one expression, or several with commas between.
@@ -149,11 +150,12 @@ func (p *parser) primary() expr {
 		p.uses[t.text] = true
 		return &nameExpr{t.text, t.line}
 	case t.kind == tokString:
-		text := t.text
+		var text strings.Builder
+		text.WriteString(t.text)
 		for p.cur().kind == tokString {
-			text += p.step().text
+			text.WriteString(p.step().text)
 		}
-		return &constExpr{text}
+		return &constExpr{text.String()}
 	case t.kind == tokInt:
 		n, err := strconv.ParseInt(t.text, 10, 64)
 		if err != nil {

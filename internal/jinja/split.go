@@ -19,7 +19,7 @@ func split(right bool) method {
 		s, _ := str(self)
 		in.copied(len(s), a.line)
 		if sep == nil {
-			return splitSpace(self, n, right)
+			return in.splitSpace(self, n, right, a.line)
 		}
 		by, ok := str(sep)
 		if !ok || by == "" {
@@ -60,7 +60,7 @@ func splitRight(self Value, by string, n int64) Value {
 }
 
 // splitSpace splits at runs of white space, at most n times.
-func splitSpace(self Value, n int64, right bool) Value {
+func (in *interp) splitSpace(self Value, n int64, right bool, line int) Value {
 	s, _ := str(self)
 	from, to := 0, len(s)
 	var out []Value
@@ -70,6 +70,7 @@ func splitSpace(self Value, n int64, right bool) Value {
 		if from == to {
 			break
 		}
+		in.tick(line)
 		if n--; n < 0 {
 			// The rest keeps the white space at its far end.
 			if right {
@@ -123,6 +124,7 @@ func splitLines(in *interp, self Value, a *callArgs) Value {
 		default:
 			continue
 		}
+		in.tick(a.line)
 		out.Items = append(out.Items, sub(self, from, end))
 		from = i
 	}

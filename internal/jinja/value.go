@@ -178,8 +178,14 @@ func number(v Value) (float64, bool) {
 	return float64(n), ok
 }
 
-func equal(a, b Value) bool {
+// equal is == of Python. Lists may hold one another many times over, so each of their items is a step.
+func (in *interp) equal(a, b Value, line, depth int) bool {
+	if depth > maxNest {
+		in.fail(line, "unsupported: comparing what is nested more than %d levels", maxNest)
+	}
+	in.tick(line)
 	if s, ok := str(a); ok {
+		in.weigh(a, line)
 		t, ok := str(b)
 		return ok && s == t
 	}
@@ -203,14 +209,14 @@ func equal(a, b Value) bool {
 		return ok && a.Cmp(y) == 0
 	case *List:
 		y, ok := b.(*List)
-		return ok && a.Tuple == y.Tuple && slices.EqualFunc(a.Items, y.Items, equal)
+		return ok && a.Tuple == y.Tuple && slices.EqualFunc(a.Items, y.Items, func(x, y Value) bool { return in.equal(x, y, line, depth+1) })
 	case *Dict:
 		y, ok := b.(*Dict)
 		if !ok || len(a.keys) != len(y.keys) {
 			return false
 		}
 		for i, k := range a.keys {
-			if v, ok := y.Get(k); !ok || !equal(a.values[i], v) {
+			if v, ok := y.Get(k); !ok || !in.equal(a.values[i], v, line, depth+1) {
 				return false
 			}
 		}

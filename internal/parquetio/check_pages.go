@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/andybalholm/brotli"
 	"github.com/klauspost/compress/gzip"
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
+	"github.com/pierrec/lz4/v4"
 )
 
 // A page's head is read with what a window holds, and with more where its statistics are long.
@@ -29,7 +31,7 @@ func (c *checker) pages(m *format.ColumnMetaData, start int64) (most int64, err 
 			return 0, err
 		}
 		at += n
-		if h.CompressedPageSize < 0 || int64(h.CompressedPageSize) > end-at || h.UncompressedPageSize < 0 || h.UncompressedPageSize > maxPage {
+		if h.CompressedPageSize < 0 || h.CompressedPageSize > maxPage+slack || int64(h.CompressedPageSize) > end-at || h.UncompressedPageSize < 0 || h.UncompressedPageSize > maxPage {
 			return 0, fmt.Errorf("a page claims %d bytes, %d decompressed", h.CompressedPageSize, h.UncompressedPageSize)
 		}
 		count, levels, packed := int32(0), int32(0), m.Codec != format.Uncompressed
@@ -95,9 +97,7 @@ func (c *checker) dictionary(m *format.ColumnMetaData, at int64, h *format.PageH
 	}
 	body := c.some(at, int64(h.CompressedPageSize))
 	if m.Codec != format.Uncompressed {
-		if cap(c.page) < int(h.UncompressedPageSize) {
-			c.page = make([]byte, h.UncompressedPageSize)
-		}
+		c.grow(int64(h.UncompressedPageSize))
 		if body, err = parquet.LookupCompressionCodec(m.Codec).Decode(c.page[:0], body); err != nil {
 			return errors.New("a dictionary cannot be decompressed")
 		}
@@ -160,7 +160,14 @@ func (c *checker) unpacked(codec format.CompressionCodec, at, n, claimed int64) 
 		}
 		most = int64(v)
 	case format.Gzip:
-		most, err = c.gzipSize(at, n, claimed)
+		var z io.Reader
+		if z, err = gzip.NewReader(io.NewSectionReader(c.r, at, n)); err == nil {
+			most, err = streamSize(z, claimed)
+		}
+	case format.Brotli:
+		most, err = streamSize(brotli.NewReader(io.NewSectionReader(c.r, at, n)), claimed)
+	case format.Lz4Raw:
+		most, err = c.lz4Size(at, n, claimed)
 	}
 	if err != nil {
 		return fmt.Errorf("a page's compression is broken: %w", err)
@@ -180,13 +187,24 @@ func (c *checker) some(at, n int64) []byte {
 	return b
 }
 
-// gzipSize decompresses, but no more than one byte too much.
-func (c *checker) gzipSize(at, n, claimed int64) (int64, error) {
-	z, err := gzip.NewReader(io.NewSectionReader(c.r, at, n))
-	if err != nil {
-		return 0, err
-	}
+// streamSize decompresses, but no more than one byte too much.
+func streamSize(z io.Reader, claimed int64) (int64, error) {
 	return io.Copy(io.Discard, io.LimitReader(z, claimed+1))
+}
+
+// lz4Size decompresses into what is claimed, and fails where that is too little or the block is broken: the library takes
+// a broken block for one that needs more room, and doubles its memory until there is none.
+func (c *checker) lz4Size(at, n, claimed int64) (int64, error) {
+	c.grow(claimed + 1) // a byte too much is told from a broken block, and nothing has room
+	size, err := lz4.UncompressBlock(c.some(at, n), c.page[:claimed+1])
+	return int64(size), err
+}
+
+// grow makes room for a page of n bytes.
+func (c *checker) grow(n int64) {
+	if int64(cap(c.page)) < n {
+		c.page = make([]byte, n)
+	}
 }
 
 var errZstd = errors.New("no frame of zstd")

@@ -127,3 +127,85 @@ func TestFilesOfWritersAreTaken(t *testing.T) {
 		}
 	}
 }
+
+// A page that becomes more than it claims is refused before it is decompressed, and a broken one, in every codec; one
+// that becomes what it claims is taken.
+func TestBombsAreRefused(t *testing.T) {
+	const size = 100 << 20
+	for _, codec := range []compress.Codec{&parquet.Zstd, &parquet.Snappy, &parquet.Gzip, &parquet.Lz4Raw, &parquet.Brotli} {
+		packed, err := codec.Encode(nil, make([]byte, size))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := checker{r: bytes.NewReader(packed)}
+		for claimed, want := range map[int64]bool{size: true, size - 1: codec == &parquet.Zstd, 1000: false, 0: false} {
+			if err := c.unpacked(codec.CompressionCodec(), 0, int64(len(packed)), claimed); (err == nil) != want {
+				t.Errorf("%v of %d bytes claims %d: %v", codec, size, claimed, err)
+			}
+		}
+		if codec == &parquet.Snappy { // it tells its size at its begin
+			continue
+		}
+		if err := c.unpacked(codec.CompressionCodec(), 0, int64(len(packed)/2), size); err == nil {
+			t.Errorf("%v: half a page is taken", codec)
+		}
+	}
+}
+
+// far is a file to which each read is a request.
+type far struct{ *bytes.Reader }
+
+func (far) Remote() bool { return true }
+
+// One broken byte in LZ4, wherever the file lies, is an error here: the library would look for memory without end.
+func TestBrokenLZ4IsRefused(t *testing.T) {
+	type row struct {
+		Word string `parquet:"word"`
+	}
+	var b bytes.Buffer
+	w := parquet.NewGenericWriter[row](&b, parquet.Compression(&parquet.Lz4Raw))
+	for i := range 40 {
+		if _, err := w.Write([]row{{strings.Repeat("tide", i)}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	refused := 0
+	for i := range b.Len() {
+		for _, mask := range []byte{0xff, 0x80, 0x0f} {
+			data := bytes.Clone(b.Bytes())
+			data[i] ^= mask
+			if _, err := Check(far{bytes.NewReader(data)}, int64(len(data))); err != nil {
+				refused++
+				continue
+			}
+			if _, err := ReadAllAt[row](far{bytes.NewReader(data)}, int64(len(data)), "x.parquet"); err != nil && fault.Of(err) != fault.Data {
+				t.Errorf("byte %d: %v", i, err)
+			}
+		}
+	}
+	if refused < b.Len()/10 {
+		t.Errorf("%d of %d", refused, 3*b.Len())
+	}
+}
+
+// A row group that claims no rows may hold pages all the same, and who looks at all bytes decompresses them.
+func TestPagesWithoutRowsAreLookedAt(t *testing.T) {
+	packed, err := parquet.Zstd.Encode(nil, make([]byte, 100<<20))
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, err := thrift.Marshal(new(thrift.CompactProtocol), &format.PageHeader{Type: format.DataPage, UncompressedPageSize: 10, CompressedPageSize: int32(len(packed)),
+		DataPageHeader: thrift.New(format.DataPageHeader{})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages := append(append([]byte(Magic), head...), packed...)
+	c := checker{r: bytes.NewReader(pages), size: int64(len(pages)), end: int64(len(pages)), words: WordSizes{}, leaves: []leaf{{}}}
+	group := &format.RowGroup{Columns: []format.ColumnChunk{{MetaData: format.ColumnMetaData{Codec: format.Zstd, DataPageOffset: 4, TotalCompressedSize: int64(len(pages) - 4)}}}}
+	if err := c.group(group, true); err == nil {
+		t.Error("a bomb is taken")
+	}
+}

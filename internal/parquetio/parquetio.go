@@ -17,9 +17,8 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 
-	"tailgate/internal/fault"
-
 	"tailgate/internal/atomicfile"
+	"tailgate/internal/fault"
 )
 
 // Row group sizes in bytes of rows in memory.
@@ -151,6 +150,7 @@ type Reader[T any] struct {
 	r    *parquet.GenericReader[T]
 	meta map[string]string
 	name string
+	read int64 // rows so far
 }
 
 // Open opens path. Columns that T has and the file lacks read as zero values. A file that is not Parquet, or broken, is
@@ -236,8 +236,8 @@ func (r *Reader[T]) Footer() map[string]string { return r.meta }
 // NumRows counts the rows of the file.
 func (r *Reader[T]) NumRows() int64 { return r.r.NumRows() }
 
-// Read fills batch from the start and returns how many rows it read; io.EOF at the end. The rows of batch are
-// zeroed first, so that lists are never shared with the last batch.
+// Read fills batch from the start and returns how many rows it read; io.EOF at the end, which is an error where the file
+// claims more rows. The rows of batch are zeroed first, so that lists are never shared with the last batch.
 func (r *Reader[T]) Read(batch []T) (n int, err error) {
 	clear(batch)
 	defer func() {
@@ -246,11 +246,14 @@ func (r *Reader[T]) Read(batch []T) (n int, err error) {
 		}
 	}()
 	n, err = r.r.Read(batch)
-	if err != nil && !errors.Is(err, io.EOF) {
+	r.read += int64(n)
+	switch {
+	case err != nil && !errors.Is(err, io.EOF):
 		return n, r.src.Fault(r.name, err)
-	}
-	if n > 0 {
+	case n > 0:
 		return n, nil
+	case len(batch) > 0 && r.read < r.r.NumRows():
+		return 0, r.src.Fault(r.name, errors.New("fewer rows than it claims"))
 	}
 	return 0, io.EOF
 }

@@ -86,6 +86,9 @@ func fuzz(ctx context.Context, o *options, w, progress io.Writer) (found int, er
 	if err != nil {
 		return 0, err
 	}
+	if o.jobs < 1 {
+		return 0, fmt.Errorf("-jobs %d: at least one target at a time", o.jobs)
+	}
 	l, err := openLedger(o.ledger)
 	if err != nil {
 		return 0, err

@@ -6,7 +6,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -33,25 +32,19 @@ type result struct {
 
 func main() {
 	if err := run(os.Stdin, os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, err)
+		fmt.Fprintln(os.Stderr, "templates:", err)
 		os.Exit(1)
 	}
 }
 
 func run(r io.Reader, w io.Writer) error {
-	in := bufio.NewReaderSize(r, 1<<20)
-	out := json.NewEncoder(w)
+	in, out := json.NewDecoder(r), json.NewEncoder(w)
 	out.SetEscapeHTML(false)
 	for {
-		line, err := in.ReadBytes('\n')
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
 		var j job
-		if err := json.Unmarshal(line, &j); err != nil {
+		if err := in.Decode(&j); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
 			return fmt.Errorf("reading a job: %w", err)
 		}
 		text, err := j.render()

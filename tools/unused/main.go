@@ -74,7 +74,7 @@ func unused(pattern string) ([]string, error) {
 		return nil, fmt.Errorf("listing packages: %w", err)
 	}
 	c := &check{fset: token.NewFileSet(), export: map[string]string{}, named: map[string]token.Position{}, used: map[string]bool{},
-		fixed: map[string]bool{"Validate": true, "Error": true, "Unwrap": true, "String": true, "GoString": true, "MarshalJSON": true, "UnmarshalJSON": true}}
+		fixed: map[string]bool{"Validate": true, "Error": true, "Unwrap": true, "String": true, "GoString": true, "Format": true, "MarshalJSON": true, "UnmarshalJSON": true}}
 	var ours []*listed
 	for d := json.NewDecoder(strings.NewReader(string(out))); ; {
 		p := &listed{}
