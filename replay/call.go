@@ -88,9 +88,14 @@ type Outcome struct {
 
 	Answer Answer // where Call.KeepAnswer asks for it
 
-	gaps    []int32 // µs between token-bearing events, shared over the tokens of the later one
+	gaps    []int32 // µs between token-bearing events, shared over the tokens of the later one; at most maxGaps
 	guessed bool    // an event did not tell its tokens
+	cut     bool    // there were more gaps
 }
+
+// maxGaps bounds what is kept of one answer: no model's answer has so many tokens, but a broken target may tell any number,
+// or never end.
+const maxGaps = 1 << 20
 
 // Usage are token counts as the target told them; -1 = not told.
 type Usage struct{ Input, Output, Cached, Reasoning int32 }
@@ -116,7 +121,9 @@ func (o *Outcome) Token(at time.Duration, tokens int32, output bool) {
 	} else {
 		k := max(tokens, 1)
 		gap := micros32((at - o.LastToken) / time.Duration(k))
-		for range k {
+		room := int32(maxGaps - len(o.gaps))
+		o.cut = o.cut || k > room
+		for range min(k, room) {
 			o.gaps = append(o.gaps, gap)
 		}
 	}

@@ -7,39 +7,38 @@ import (
 
 // Error kinds: the closed list of what a result's error_kind may say. A target's own words never reach a file.
 const (
-	KindConnectRefused = "connect_refused"  // nobody listens at the target's address
-	KindUnreachable    = "unreachable"      // no route to the target
-	KindDNS            = "dns"              // the target's name does not resolve
-	KindTLS            = "tls"              // handshake or certificate
-	KindDescriptors    = "descriptors"      // our own file descriptors ran out
-	KindReset          = "reset"            // the connection broke
-	KindGoAway         = "goaway"           // HTTP/2: the target closed the connection for new requests
-	KindBadHTTP        = "bad_http"         // what came is not HTTP: head, chunk or frame
-	KindTimeout        = "timeout"          // the request's own time limit, before any answer
-	KindStalled        = "stalled"          // … the answer had begun and nothing more came
-	KindTrickle        = "trickle"          // … bytes kept coming, but no event was completed
-	KindEndless        = "endless"          // … events kept coming
-	KindDrain          = "drain_timeout"    // unfinished when the drain ended
-	KindAborted        = "aborted"          // cancelled by us
-	KindRedirect       = "redirect"         // HTTP 3xx; redirects are not followed
-	KindHTTP4xx        = "http_4xx"         // any other
-	KindHTTP5xx        = "http_5xx"         // any other
-	KindHTTPOther      = "http_other"       // a status that is neither an answer nor a known failure
-	KindUnauthorized   = "unauthorized"     // HTTP 401 or 403: a key is missing or wrong
-	KindNotFound       = "not_found"        // HTTP 404: no such model or route
-	KindPromptTooLong  = "prompt_too_long"  // longer than the model allows, with or without the answer
-	KindRateLimited    = "rate_limited"     // 429, 503 or 529, as HTTP status or as code of an error event
-	KindNotSSE         = "not_sse"          // 200 with a body that is neither an event stream nor JSON
-	KindEncoded        = "encoded"          // an answer in a content encoding that was not asked for
-	KindBadJSON        = "bad_json"         // an event or body that is not the JSON that it should be
-	KindEventTooLong   = "event_too_long"   // a line or event over the reader's limit
-	KindBodyTooLong    = "body_too_long"    // an answer that was not streamed, over the reader's limit
-	KindEngineError    = "engine_error"     // an error object inside a 200
-	KindEngineAbort    = "engine_abort"     // finish_reason abort or error
-	KindNoFinish       = "no_finish"        // ended without finish_reason or [DONE]
-	KindNoToken        = "no_token"         // complete, but without any token
-	KindBadRequest     = "bad_request_body" // the request could not be built
-	KindSessionEnded   = "session_ended"    // not sent, since an earlier turn of its session failed
+	KindConnectRefused = "connect_refused" // nobody listens at the target's address
+	KindUnreachable    = "unreachable"     // no route to the target
+	KindDNS            = "dns"             // the target's name does not resolve
+	KindTLS            = "tls"             // handshake or certificate
+	KindDescriptors    = "descriptors"     // our own file descriptors ran out
+	KindReset          = "reset"           // the connection broke
+	KindGoAway         = "goaway"          // HTTP/2: the target closed the connection for new requests
+	KindBadHTTP        = "bad_http"        // what came is not HTTP: head, chunk or frame
+	KindTimeout        = "timeout"         // the request's own time limit, before any answer
+	KindStalled        = "stalled"         // … the answer had begun and nothing more came
+	KindTrickle        = "trickle"         // … bytes kept coming, but no event was completed
+	KindEndless        = "endless"         // … events kept coming
+	KindDrain          = "drain_timeout"   // unfinished when the drain ended
+	KindAborted        = "aborted"         // cancelled by us
+	KindRedirect       = "redirect"        // HTTP 3xx; redirects are not followed
+	KindHTTP4xx        = "http_4xx"        // any other
+	KindHTTP5xx        = "http_5xx"        // any other
+	KindHTTPOther      = "http_other"      // a status that is neither an answer nor a known failure
+	KindUnauthorized   = "unauthorized"    // HTTP 401 or 403: a key is missing or wrong
+	KindNotFound       = "not_found"       // HTTP 404: no such model or route
+	KindPromptTooLong  = "prompt_too_long" // longer than the model allows, with or without the answer
+	KindRateLimited    = "rate_limited"    // 429, 503 or 529, as HTTP status or as code of an error event
+	KindNotSSE         = "not_sse"         // 200 with a body that is neither an event stream nor JSON
+	KindEncoded        = "encoded"         // an answer in a content encoding that was not asked for
+	KindBadJSON        = "bad_json"        // an event or body that is not the JSON that it should be
+	KindEventTooLong   = "event_too_long"  // a line or event over the reader's limit
+	KindBodyTooLong    = "body_too_long"   // an answer that was not streamed, over the reader's limit
+	KindEngineError    = "engine_error"    // an error object inside a 200
+	KindEngineAbort    = "engine_abort"    // finish_reason abort or error
+	KindNoFinish       = "no_finish"       // ended without finish_reason or [DONE]
+	KindNoToken        = "no_token"        // complete, but without any token
+	KindSessionEnded   = "session_ended"   // not sent, since an earlier turn of its session failed
 	KindOther          = "other"
 )
 
@@ -89,13 +88,13 @@ var explanations = map[string]string{
 	KindNotSSE:         "what came back is no API answer (a web page, say): is the URL that of the API?",
 	KindEncoded:        "the answer was compressed although that was not asked for: a proxy before the target does that",
 	KindBadJSON:        "what came back is not the JSON that the API promises",
-	KindEventTooLong:   "an event was longer than 64 MiB, or a line longer than 16 MiB",
-	KindBodyTooLong:    "the answer was longer than 64 MiB",
+	KindEventTooLong:   "an event was longer than 32 MiB, or a line longer than 16 MiB",
+	KindBodyTooLong:    "the answer was longer than 32 MiB",
 	KindEngineError:    "the engine reported an error inside an answer that had begun with 200",
 	KindEngineAbort:    "the engine gave up in the middle of the answer",
 	KindNoFinish:       "the answer ended in the middle, without finish_reason or [DONE]",
 	KindNoToken:        "the answer was complete and held no token",
-	KindBadRequest:     "the request could not be built",
+	KindSessionEnded:   "not sent, since an earlier turn of the session failed: see --failed-turn",
 	KindOther:          "the request failed in a way that has no name here",
 }
 

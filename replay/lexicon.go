@@ -66,18 +66,18 @@ var lexicon = [roles]string{
 var marks = [roles]string{comma: ",", stop: "."}
 
 // candidates lists every word of the lexicon once for each part that it plays, with its blank.
-func candidates() []Word {
-	var out []Word
+func candidates() []word {
+	var out []word
 	for r := range roles {
 		seen := map[string]bool{}
 		for w := range strings.FieldsSeq(lexicon[r]) {
 			if !seen[w] {
 				seen[w] = true
-				out = append(out, Word{Text: " " + w, role: r})
+				out = append(out, word{Text: " " + w, role: r})
 			}
 		}
 		if marks[r] != "" {
-			out = append(out, Word{Text: marks[r], role: r})
+			out = append(out, word{Text: marks[r], role: r})
 		}
 	}
 	return out

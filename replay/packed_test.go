@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -79,7 +80,7 @@ func TestPackedRowsAreTheRows(t *testing.T) {
 func TestPackedPlansAreSentAlike(t *testing.T) {
 	p := sessions(2000, 3)
 	for name, o := range map[string]replay.Options{
-		"open": {}, "think": {Turns: replay.TurnsThink, FailedTurn: replay.FailedTurnEnd}, "closed": {Concurrency: 5}, "cap": {MaxInflight: 3},
+		"open": {}, "think": {Turns: replay.TurnsThink, FailedTurn: replay.FailedTurnEnd}, "closed": {Concurrency: 5, Duration: time.Minute}, "cap": {MaxInflight: 3},
 	} {
 		e := func() *engine { return &engine{ttft: 5 * ms, itl: ms, fail: everyTenth} }
 		s1, r1 := runVirtual(t, p, o, e())

@@ -25,7 +25,7 @@ type Plan struct {
 	// Warmup: rows scheduled before it have the phase warmup. 0 = no warm-up.
 	Warmup time.Duration
 	// Cooldown: rows scheduled in this last part of the length have the phase drain: they keep the load up under
-	// those before them and count in success, not in tails. 0 = none.
+	// those before them and count in success, not in tails. 0 = none. Of a closed loop it is the last part of its time.
 	Cooldown time.Duration
 	// Bursts are declared: rows scheduled in one of them have the phase burst. They are judged like measured ones.
 	Bursts []Span
@@ -53,6 +53,17 @@ func (p *Plan) Phase(at time.Duration) string {
 		}
 	}
 	return schemas.PhaseMeasure
+}
+
+// ofLoop is the plan as a closed loop sends it: its length is the loop's own, to the deadline, whatever the stamps say.
+func (p *Plan) ofLoop(deadline time.Duration) (*Plan, error) {
+	if p.Cooldown > 0 && deadline == 0 {
+		return nil, fault.Mark(errors.New("cooldown: a closed loop without a duration does not know where its last part begins"), fault.Usage,
+			"give --duration, or the last step of --concurrency a time")
+	}
+	out := *p
+	out.Length = deadline
+	return &out, nil
 }
 
 func (p *Plan) burstSpans() []schemas.BurstSpan {

@@ -24,7 +24,8 @@ type Progress struct {
 	InFlight     int64
 	OK, Failed   int64
 	OutputTokens int64 // of the results so far
-	// Left is the time until the last stamp, or in a closed loop at the speed so far; Never = not known.
+	// Left is the time until the last stamp, or in a closed loop until the last row at the speed so far, and at most until
+	// sending stops; Never = not known.
 	Left time.Duration
 	// TTFTP50 and TTFTP99 count from scheduled over successful streamed answers, LagP99 over all sends; Never = no
 	// value yet.
@@ -91,9 +92,10 @@ const PaceWindow = 10 * time.Second
 type pace struct {
 	plan   *Plan
 	closed bool
-	looks  []Progress // of the last PaceWindow, the oldest first
-	stamps int        // rows whose stamp lies before the last look
-	counts []int      // stamps at each look
+	until  time.Duration // when sending stops at the latest; 0 = never
+	looks  []Progress    // of the last PaceWindow, the oldest first
+	stamps int           // rows whose stamp lies before the last look
+	counts []int         // stamps at each look
 }
 
 // look fills in the rates of p and what is left.
@@ -121,6 +123,9 @@ func (w *pace) look(p *Progress) {
 		p.Left = max(0, w.plan.length()-p.Elapsed)
 	case p.Sent > 0 && p.Elapsed > 0:
 		p.Left = time.Duration(float64(p.Rows-p.Sent) / float64(p.Sent) * float64(p.Elapsed))
+	}
+	if rest := max(0, w.until-p.Elapsed); w.until > 0 && (p.Left == Never || rest < p.Left) {
+		p.Left = rest
 	}
 	w.looks, w.counts = append(w.looks, *p), append(w.counts, w.stamps)
 }

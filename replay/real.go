@@ -230,7 +230,7 @@ func (r *realRun) watch(over <-chan struct{}) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	warned, rules := false, newAbortWatch(r.opts.AbortIf)
-	speed := &pace{plan: r.plan, closed: len(r.opts.steps()) > 0}
+	speed := &pace{plan: r.plan, closed: len(r.opts.steps()) > 0, until: r.opts.deadline()}
 	for {
 		select {
 		case <-over:

@@ -49,7 +49,7 @@ func newResult(runID string, c *Call) schemas.Result {
 // fillGaps sets the itl columns. The list is sorted ascending: it compresses several times better than in order
 // of time, and every rank can be read from it. Percentiles and maximum are of the exact gaps.
 func fillGaps(r *schemas.Result, o *Outcome) {
-	r.ITLIsToken = o.Events > 0 && (!o.guessed || o.Usage.Output == o.Events)
+	r.ITLIsToken = o.Events > 0 && !o.cut && (!o.guessed || o.Usage.Output == o.Events)
 	n := len(o.gaps)
 	if n == 0 {
 		return

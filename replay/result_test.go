@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -85,5 +86,18 @@ func TestWhatWasNotSeenIsNull(t *testing.T) {
 	want := schemas.Result{RunID: "run", Row: 7, Phase: schemas.PhaseWarmup, ScheduledUs: 5000, InputLength: 3, Status: schemas.ResultNotSent}
 	if diff := cmp.Diff(want, newResult("run", c)); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// A target that tells any number of tokens, or never ends, takes no more memory than an answer may.
+func TestGapsAreBounded(t *testing.T) {
+	for name, events := range map[string][]tokenEvent{
+		"one event with all":  {{0, 1, true}, {time.Second, math.MaxInt32 - 1, true}},
+		"many with a million": {{0, 1, true}, {time.Second, 1 << 20, true}, {2 * time.Second, 1 << 20, true}, {3 * time.Second, 1, true}},
+	} {
+		r := resultOf(true, math.MaxInt32, events...)
+		if len(r.ITLUs) > maxGaps || int(r.ITLN) != len(r.ITLUs) || r.ITLIsToken {
+			t.Errorf("%s: %d gaps of %d, of tokens: %v", name, len(r.ITLUs), r.ITLN, r.ITLIsToken)
+		}
 	}
 }

@@ -50,7 +50,7 @@ func (p *Plan) shards(n int) []int32 {
 	whole := p.wholes()
 	weight := make([]int64, p.Len()) // of the session, at its first row
 	for i := range weight {
-		weight[whole[i]] += 1 + int64(p.Row(i).InputTokens) + int64(max(p.output(i), 0))
+		weight[whole[i]] += 1 + int64(p.input(i)) + int64(max(p.output(i), 0))
 	}
 	loads := make(loadHeap, n)
 	for i := range loads {

@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"tailgate/internal/fault"
 	"tailgate/internal/rng"
 	"tailgate/replay"
 	"tailgate/schemas"
@@ -111,5 +113,39 @@ func TestPhases(t *testing.T) {
 	}
 	if len(s.Bursts) != 2 || s.Bursts[1] != (schemas.BurstSpan{FromUs: 3_000_000, ToUs: 4_000_000}) || s.CooldownUs != 2_000_000 {
 		t.Errorf("%+v", s.RunFacts)
+	}
+}
+
+// The cool-down of a closed loop is the last part of the loop, wherever the stamps of the plan end.
+func TestCooldownOfAClosedLoop(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		gap  int64 // of the plan, ms
+		rows int
+		opts replay.Options
+		want string
+		cool time.Duration
+	}{
+		{"a plan that is shorter than the loop", 1, 100, replay.Options{Concurrency: 1, Duration: 5 * time.Second}, "map[drain:20 measure:30]", 2 * time.Second},
+		{"a plan that is longer", 10_000, 100, replay.Options{Concurrency: 1, Duration: 5 * time.Second}, "map[drain:20 measure:30]", 2 * time.Second},
+		{"steps", 1, 100, replay.Options{Steps: []replay.Step{{Slots: 1, For: 3 * time.Second}, {Slots: 2, For: time.Second}}}, "map[drain:30 measure:20]", 2 * time.Second},
+		{"rows that end in it", 1, 45, replay.Options{Concurrency: 1, Duration: 5 * time.Second}, "map[drain:15 measure:30]", 1400 * ms},
+		{"rows that end before it", 1, 20, replay.Options{Concurrency: 1, Duration: 5 * time.Second}, "map[measure:20]", 0},
+	} {
+		p := every(c.gap, c.rows)
+		p.Cooldown = 2 * time.Second
+		s, rows := runVirtual(t, p, c.opts, &engine{ttft: 100 * ms})
+		counts := map[string]int{}
+		for _, r := range rows {
+			counts[r.Phase]++
+		}
+		if got := fmt.Sprint(counts); got != c.want || s.CooldownUs != c.cool.Microseconds() {
+			t.Errorf("%s: %s, cool-down %d µs; want %s, %v", c.name, got, s.CooldownUs, c.want, c.cool)
+		}
+	}
+	p := every(1, 10)
+	p.Cooldown = time.Second
+	if _, err := replay.RunVirtual(t.Context(), p, replay.Options{Concurrency: 1}, &engine{}, nil); fault.Of(err) != fault.Usage || !strings.Contains(err.Error(), "cooldown") {
+		t.Errorf("a loop without an end: %v", err)
 	}
 }

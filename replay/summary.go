@@ -47,6 +47,12 @@ func newRun(p *Plan, o *Options, rec *Recorder) (*run, error) {
 	if err := p.Validate(); err != nil {
 		return nil, err
 	}
+	if len(o.steps()) > 0 {
+		var err error
+		if p, err = p.ofLoop(o.deadline()); err != nil {
+			return nil, err
+		}
+	}
 	r := &run{
 		plan: p, opts: o, m: newMachine(p, o), rec: rec, medians: p.medianLengths(),
 		failed: make([]bool, p.Len()),
@@ -130,7 +136,8 @@ func (r *run) close() {
 	s := &r.sum
 	s.Stopped = r.m.stopped
 	if r.m.slots != nil {
-		s.DurationUs = r.loopLength().Microseconds()
+		length := r.loopLength()
+		s.DurationUs, s.CooldownUs = length.Microseconds(), r.cooled(length).Microseconds()
 	}
 	s.Unscheduled = int64(r.plan.Len()) - s.Scheduled
 	s.AfterFailedTurn = r.afterFailedTurn()
@@ -159,6 +166,14 @@ func (r *run) loopLength() time.Duration {
 		return r.m.deadline
 	}
 	return r.lastSend
+}
+
+// cooled is how much of the cool-down a closed loop of this length came to.
+func (r *run) cooled(length time.Duration) time.Duration {
+	if r.plan.Cooldown == 0 {
+		return 0
+	}
+	return max(0, length-r.m.deadline+r.plan.Cooldown)
 }
 
 // afterFailedTurn counts the sent turns behind a failed one of their session.

@@ -10,8 +10,8 @@ import (
 	"tailgate/internal/rng"
 )
 
-// Word is a word of a vocabulary: one token of the target.
-type Word struct {
+// word is a word of a vocabulary: one token of the target.
+type word struct {
 	Text string // with the blank in front
 	ID   int32
 	role role
@@ -20,7 +20,7 @@ type Word struct {
 // Vocabulary are words that are one token each in one tokenizer, in whatever order they stand: a text of n words
 // has n tokens. It is immutable. Make it with NewVocabulary.
 type Vocabulary struct {
-	words  []Word         // each text once, marks last
+	words  []word         // each text once, marks last
 	plain  int            // words that are no marks: the digits of random texts
 	byRole [roles][]int32 // indices of words
 }
@@ -37,7 +37,7 @@ var errNotAdditive = errors.New("the tokenizer does not give one token to each o
 func NewVocabulary(ids func(text string) ([]int32, error)) (*Vocabulary, error) {
 	all := candidates()
 	pick := picker{ids: ids, known: map[string]int32{}}
-	var words, marks []Word // each text once
+	var words, marks []word // each text once
 	seen := map[string]bool{}
 	for _, w := range all {
 		switch {
@@ -63,7 +63,7 @@ func NewVocabulary(ids func(text string) ([]int32, error)) (*Vocabulary, error) 
 	for _, w := range slices.Concat(words, marks) {
 		if id, ok := pick.known[w.Text]; ok {
 			index[w.Text] = int32(len(v.words))
-			v.words = append(v.words, Word{Text: w.Text, ID: id})
+			v.words = append(v.words, word{Text: w.Text, ID: id})
 			if w.Text[0] == ' ' {
 				v.plain++
 			}
@@ -122,7 +122,7 @@ type picker struct {
 
 // choose keeps the words of a group that are one token each, wherever they stand: the tokens of the group
 // backwards must be its tokens, backwards.
-func (p *picker) choose(group []Word) error {
+func (p *picker) choose(group []word) error {
 	if len(group) == 0 {
 		return nil
 	}
@@ -159,7 +159,7 @@ func (p *picker) choose(group []Word) error {
 }
 
 // chooseMarks keeps the marks that are one token between two words and change neither.
-func (p *picker) chooseMarks(marks []Word) error {
+func (p *picker) chooseMarks(marks []word) error {
 	const around = " the"
 	word, ok := p.known[around]
 	if !ok {
@@ -177,7 +177,7 @@ func (p *picker) chooseMarks(marks []Word) error {
 	return nil
 }
 
-func textOf(words []Word) string {
+func textOf(words []word) string {
 	var b strings.Builder
 	for _, w := range words {
 		b.WriteString(w.Text)

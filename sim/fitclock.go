@@ -90,12 +90,7 @@ func (c *fitClock) markIdle(obs []Observation) {
 		}
 	}
 	// At one time ends go first.
-	slices.SortFunc(edges, func(a, b edge) int {
-		if a.at != b.at {
-			return int(a.at - b.at)
-		}
-		return a.open - b.open
-	})
+	slices.SortFunc(edges, func(a, b edge) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.open, b.open)) })
 	idle := map[int64]bool{}
 	open := 0
 	for _, e := range edges {

@@ -151,12 +151,16 @@ type resultLine struct {
 	FirstEventTokens *int32 `json:"first_event_tokens"`
 }
 
+// maxResultLine bounds a line of results in bytes.
+const maxResultLine = 16 << 20
+
 func readJSONLResults(r io.Reader, path string) ([]Observation, error) {
 	var all []Observation
 	lines := bufio.NewScanner(r)
-	lines.Buffer(nil, 16<<20)
-	for n := 1; lines.Scan(); n++ {
-		if len(bytes.TrimSpace(lines.Bytes())) == 0 {
+	lines.Buffer(nil, maxResultLine)
+	n := 0
+	for lines.Scan() {
+		if n++; len(bytes.TrimSpace(lines.Bytes())) == 0 {
 			continue
 		}
 		var l resultLine
@@ -167,7 +171,9 @@ func readJSONLResults(r io.Reader, path string) ([]Observation, error) {
 			LastTokenUs: l.LastTokenUs, ServerQueueUs: l.ServerQueueUs, InputLength: l.InputLength, InputTokens: l.InputTokens,
 			CachedTokens: l.CachedTokens, OutputTokens: l.OutputTokens, FirstEventTokens: l.FirstEventTokens}))
 	}
-	if err := lines.Err(); err != nil {
+	if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
+		return nil, fault.Mark(fmt.Errorf("reading results: %s:%d: the line is longer than %d bytes", path, n+1, maxResultLine), fault.Data, "")
+	} else if err != nil {
 		return nil, fmt.Errorf("reading results: %s: %w", path, err)
 	}
 	return all, nil

@@ -73,6 +73,12 @@ func TestReadObservationsNamesWhatIsBroken(t *testing.T) {
 	if _, err := sim.ReadObservations(t.Context(), []string{bad}); fault.Of(err) != fault.Data || !strings.Contains(err.Error(), "bad.jsonl:6") {
 		t.Errorf("broken line: %v", err)
 	}
+	if err := os.WriteFile(bad, []byte(lines+strings.Repeat(" ", 16<<20)+"{}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sim.ReadObservations(t.Context(), []string{bad}); fault.Of(err) != fault.Data || !strings.Contains(err.Error(), "bad.jsonl:6") {
+		t.Errorf("long line: %v", err)
+	}
 	if err := os.Mkdir(filepath.Join(dir, "empty"), 0o700); err != nil {
 		t.Fatal(err)
 	}

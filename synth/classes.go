@@ -14,7 +14,7 @@ import (
 
 // RescaleClasses rescales the rows of some workload classes and leaves all others as they are: what happens when
 // only these users become more or fewer. The invariants are those of the rescaled classes. A session with turns
-// of several classes is parted. New block ids lie above those of the whole trace.
+// of several classes is parted. New block ids lie above those of the whole trace, and SourceRow is the row of t.
 func RescaleClasses(ctx context.Context, t *trace.Trace, classes []string, o Options) (*Result, error) {
 	switch o.Mode {
 	case "", ModeSession, ModeIndependent:
@@ -25,9 +25,14 @@ func RescaleClasses(ctx context.Context, t *trace.Trace, classes []string, o Opt
 	if err != nil {
 		return nil, err
 	}
+	var inside, outside []int64 // rows of t
 	rest := t.Select(func(row int) bool {
-		c := t.Rows[row].Class
-		return c == nil || !slices.Contains(classes, *c)
+		if c := t.Rows[row].Class; c != nil && slices.Contains(classes, *c) {
+			inside = append(inside, int64(row))
+			return false
+		}
+		outside = append(outside, int64(row))
+		return true
 	})
 	for i := range rest.Rows {
 		for _, id := range rest.Rows[i].HashIDs {
@@ -37,6 +42,15 @@ func RescaleClasses(ctx context.Context, t *trace.Trace, classes []string, o Opt
 	res, err := Rescale(ctx, chosen, o)
 	if err != nil {
 		return nil, err
+	}
+	if res.Scale != 1 { // else the rows are those of t, as they are
+		for i := range res.Trace.Rows {
+			r := &res.Trace.Rows[i]
+			r.SourceRow = inside[r.SourceRow]
+		}
+		for i := range rest.Rows {
+			rest.Rows[i].SourceRow = outside[i]
+		}
 	}
 	merged, err := merge(rest, res.Trace)
 	if err != nil {

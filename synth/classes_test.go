@@ -38,6 +38,9 @@ func TestRescaleClassesLeavesTheOthersAlone(t *testing.T) {
 		if r.Row != int64(i) || i > 0 && r.ScheduledUs < res.Trace.Rows[i-1].ScheduledUs {
 			t.Fatalf("row %d is out of order", i)
 		}
+		if from := src.Rows[r.SourceRow]; *from.Class != *r.Class || from.HashIDs[0] != r.HashIDs[0] || r.Copy == 0 && *from.Session != *r.Session {
+			t.Fatalf("row %d, copy %d of %s, says that it came from row %d, of %s", i, r.Copy, *r.Session, r.SourceRow, *from.Session)
+		}
 		for _, id := range r.HashIDs[1:] {
 			if by := private[id]; by != "" {
 				t.Fatalf("block %d of %s is one of %s too", id, *r.Session, by)

@@ -15,10 +15,10 @@ import (
 	"tailgate/trace"
 )
 
-// Sample says how many sessions to keep: a number, or a share of them. The zero value keeps all.
+// Sample says how many sessions to keep.
 type Sample struct {
-	Sessions int
-	Share    float64
+	Sessions int     // > 0, where Share is 0
+	Share    float64 // of all sessions, to 1; 0 = Sessions says it
 }
 
 // ParseSample reads a number of sessions (500) or a share of them (10%).

@@ -1,6 +1,7 @@
 package synth
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -145,7 +146,7 @@ func (m *lengthModel) fromJoint(g *groupTables) {
 
 // mergeCells adds up equal cells: a profile of several days has an hour several times.
 func mergeCells(cells []cell) []cell {
-	slices.SortFunc(cells, func(a, b cell) int { return int(a.in-b.in)<<16 + int(a.out-b.out) })
+	slices.SortFunc(cells, func(a, b cell) int { return cmp.Or(cmp.Compare(a.in, b.in), cmp.Compare(a.out, b.out)) })
 	out := cells[:0]
 	for _, c := range cells {
 		if n := len(out); n > 0 && out[n-1].in == c.in && out[n-1].out == c.out {
@@ -195,10 +196,7 @@ func independentTable(rows []schemas.ProfileLength) *lengthTable {
 
 func partsOf(rows []schemas.ProfileLength) (list []*part, weights []float64) {
 	slices.SortStableFunc(rows, func(a, b schemas.ProfileLength) int {
-		if a.LoTok != b.LoTok {
-			return int(a.LoTok - b.LoTok)
-		}
-		return int(b.HiTok - a.HiTok)
+		return cmp.Or(cmp.Compare(a.LoTok, b.LoTok), cmp.Compare(b.HiTok, a.HiTok))
 	})
 	for _, l := range rows {
 		list = append(list, newPart(span{l.LoTok, l.HiTok}, []sub{{span: span{l.LoTok, l.HiTok}, w: allKinds(float64(l.N))}}))

@@ -28,7 +28,7 @@ func newMeasure(mode string) *measure {
 	return &measure{mode: mode, before: newObserver(minuteUs, minuteUs)}
 }
 
-// begin makes ready for the result. The warp's law of dispersion reads the source at other widths.
+// begin makes ready for a result, also for another try. The warp's law of dispersion reads the source at other widths.
 func (m *measure) begin(f *facts, scale float64) {
 	m.f, m.scale = f, scale
 	m.before.sample.thin()
@@ -45,7 +45,7 @@ func (m *measure) begin(f *facts, scale float64) {
 	}
 	m.after = newObserver(after, minuteUs)
 	m.after.sample.shift, m.after.sample.fixed = m.before.sample.shift, true
-	m.most = int(math.Ceil(max(scale, 1))) + 1
+	m.most, m.twice = int(math.Ceil(max(scale, 1)))+1, 0
 	m.seen = make([]uint64, (len(f.at)*m.most+63)/64)
 }
 

@@ -113,6 +113,7 @@ func TestTracesThatCannotBeRescaled(t *testing.T) {
 		{rowsAt(), fault.Data, "no rows"},
 		{rowsAt(5, 4), fault.Data, "row 1 is scheduled before row 0"},
 		{rowsAt(-5), fault.Data, "before the zero"},
+		{rowsAt(0, 1<<60), fault.Data, "row 1 is scheduled more than ten years after the zero"},
 		{rowsAt(0), fault.Usage, "leave no whole one"},
 	} {
 		_, err := synth.Rescale(context.Background(), c.trace, synth.Options{Scale: .25})

@@ -6,7 +6,7 @@ import (
 	"math"
 	"os"
 	"slices"
-	"sync"
+	"sync/atomic"
 
 	"tailgate/internal/fault"
 	"tailgate/schemas"
@@ -23,7 +23,7 @@ type Streamed struct {
 
 	name       string
 	o          Options
-	measured   sync.Once
+	measured   atomic.Bool // or being measured
 	invariants []schemas.Invariant
 	close      func()
 }
@@ -152,8 +152,7 @@ func (p *pass) survey(ctx context.Context) error {
 // stream makes the result of a walk; see is for every row of it.
 func (s *Streamed) stream(p *pass, meta trace.Meta, rows, first, last int64, walk walkFunc) *trace.Stream {
 	return trace.NewStream(meta, rows, first, last, func(ctx context.Context, visit func(*schemas.TraceRow) error) error {
-		measuring := false
-		s.measured.Do(func() { measuring = true })
+		measuring := s.measured.CompareAndSwap(false, true)
 		stages := []visitFunc{func(r *schemas.TraceRow, _ int64, _ int32) error { return visit(r) }}
 		if measuring {
 			see := func(r *schemas.TraceRow, source int64, q int32) error {
@@ -163,6 +162,10 @@ func (s *Streamed) stream(p *pass, meta trace.Meta, rows, first, last int64, wal
 			stages = []visitFunc{see, stages[0]}
 		}
 		err := inStages(ctx, walk, stages...)
+		if err != nil && measuring { // another walk may reach the end
+			p.m.begin(p.f, s.Scale)
+			s.measured.Store(false)
+		}
 		if err != nil || !measuring {
 			return err
 		}

@@ -2,6 +2,7 @@ package synth_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"testing"
@@ -24,6 +25,17 @@ func checkStream(t *testing.T, tr *trace.Trace, o synth.Options) {
 		t.Fatal(err)
 	}
 	defer got.Close()
+	// A walk that breaks off measures nothing and spoils nothing.
+	enough := errors.New("enough")
+	err = got.Out.Each(context.Background(), func(r *schemas.TraceRow) error {
+		if r.Row == 3 {
+			return enough
+		}
+		return nil
+	})
+	if !errors.Is(err, enough) || got.Invariants() != nil {
+		t.Errorf("a walk that broke off: %v, %d invariants", err, len(got.Invariants()))
+	}
 	for walk := range 2 {
 		loaded, err := got.Out.Load(context.Background())
 		if err != nil {

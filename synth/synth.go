@@ -224,12 +224,16 @@ func checkRows(t *trace.Trace) error {
 	return nil
 }
 
-// checker holds rows to the order of a schedule.
+// checker holds rows to the order of a schedule, and to a length whose minutes can be counted.
 type checker struct{ n, last int64 }
 
 func (c *checker) row(r *schemas.TraceRow) error {
 	var err error
+	hint := ""
 	switch {
+	case r.ScheduledUs > maxSeconds*1_000_000:
+		err = fmt.Errorf("row %d is scheduled more than ten years after the zero of the schedule", c.n)
+		hint = "see --timestamp-unit, or cut the trace with --window"
 	case r.ScheduledUs < 0:
 		err = fmt.Errorf("row %d is scheduled before the zero of the schedule", c.n)
 	case r.ScheduledUs < c.last:
@@ -237,7 +241,7 @@ func (c *checker) row(r *schemas.TraceRow) error {
 	}
 	c.last = r.ScheduledUs
 	c.n++
-	return fault.Mark(err, fault.Data, "")
+	return fault.Mark(err, fault.Data, hint)
 }
 
 func brokenOf(all []schemas.Invariant) (names []string) {

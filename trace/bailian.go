@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"tailgate/internal/fault"
 )
@@ -42,6 +43,7 @@ func (b *rowBuilder) addChat() error {
 	last := len(out.rows) - 1
 	if !b.has[keyChat] {
 		out.rows, out.lines, out.told = out.rows[:last], out.lines[:last], nil
+		out.big = slices.DeleteFunc(out.big, func(b bigRef) bool { return b.row == last })
 		return errors.New("chat_id is missing")
 	}
 	c := chat{id: string(b.text[keyChat]), parent: noParent}

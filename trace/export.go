@@ -88,7 +88,7 @@ func exportAll(ctx context.Context, lake string, o ExportOptions, classes [][]st
 	if o.BlockSize == 0 {
 		o.BlockSize = 512
 	}
-	path, err := dayFile(lake, o.Day)
+	path, err := DayFile(lake, o.Day)
 	if err != nil {
 		return nil, fmt.Errorf("exporting %s: %w", o.Day, err)
 	}
@@ -110,11 +110,9 @@ func exportAll(ctx context.Context, lake string, o ExportOptions, classes [][]st
 	return list, nil
 }
 
-// DayFile is the path of the one file of a published day of a lake in a folder.
-func DayFile(lake, day string) (string, error) { return dayFile(lake, day) }
-
-// dayFile finds the one file of a day.
-func dayFile(lake, day string) (string, error) {
+// DayFile is the path of the one Parquet file of a published day (UTC, 2006-01-02) of a lake in a folder. A day that is not
+// there is fault.Usage, one with another number of files fault.Data.
+func DayFile(lake, day string) (string, error) {
 	dir := filepath.Join(lake, "day="+day)
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, os.ErrNotExist) {

@@ -56,6 +56,9 @@ func decide(text *bufio.Reader, name string, o Options, side *sidecar) (source, 
 		if s.format, err = detectFormat(head); err != nil {
 			return s, fmt.Errorf("reading trace %s: %w", name, err)
 		}
+		if s.format == FormatMooncake && side != nil && side.Format == FormatVLLM {
+			s.format = FormatVLLM // its rows have the same fields
+		}
 	}
 	if s.unit == "" && side != nil {
 		s.unit = side.Unit

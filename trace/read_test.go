@@ -328,6 +328,23 @@ func TestSidecarHasTheWord(t *testing.T) {
 	}
 }
 
+// Rows of vLLM's timed_trace look like Mooncake's: the sidecar tells them apart.
+func TestSidecarTellsVLLMFromMooncake(t *testing.T) {
+	out := int32(3)
+	tr := &trace.Trace{Rows: []schemas.TraceRow{{InputTokens: 40, OutputTokens: &out}, {Row: 1, ScheduledUs: 1_500_000, InputTokens: 20, OutputTokens: &out}}}
+	path := filepath.Join(t.TempDir(), "a.jsonl")
+	if err := tr.WriteFile(path, trace.FormatVLLM, "test"); err != nil {
+		t.Fatal(err)
+	}
+	back, err := trace.Load(t.Context(), path, trace.Options{})
+	if err != nil || back.Meta.Format != trace.FormatVLLM || back.Meta.BlockSize != 16 || back.Rows[1].ScheduledUs != 1_500_000 {
+		t.Fatalf("%v, %+v", err, back)
+	}
+	if bad := back.Check(); len(bad) > 0 {
+		t.Errorf("what was written is broken: %v", bad)
+	}
+}
+
 // FuzzRead: no input panics, and what reads survives a write.
 func FuzzRead(f *testing.F) {
 	f.Add([]byte(lines(row, 3, 1, 2)))

@@ -56,6 +56,21 @@ func TestRepair(t *testing.T) {
 	}
 }
 
+// A row that is left out leaves nothing behind for the row in its place.
+func TestIDsOfUnreadRowsAreForgotten(t *testing.T) {
+	const text = `{"timestamp":0,"input_length":40,"output_length":3,"hash_ids":[1,2,18446744073709551615]}
+{"chat_id":1,"parent_chat_id":-1,"timestamp":1,"input_length":16,"output_length":3,"hash_ids":[7]}
+{"chat_id":2,"parent_chat_id":-1,"timestamp":2,"input_length":16,"output_length":3,"hash_ids":[18446744073709551614]}
+`
+	tr, err := trace.Read(t.Context(), strings.NewReader(text), "t", trace.Options{Format: trace.FormatBailian, Lenient: true, KeepQuantum: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(tr.Unread) != 1 || len(tr.Rows) != 2 || tr.Rows[0].HashIDs[0] != 7 || tr.Rows[1].HashIDs[0] != 0 {
+		t.Errorf("%d left out, rows %+v", len(tr.Unread), tr.Rows)
+	}
+}
+
 // TestRepairAlwaysMends breaks rows at random.
 func TestRepairAlwaysMends(t *testing.T) {
 	for seed := range uint64(200) {

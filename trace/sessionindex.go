@@ -213,7 +213,7 @@ func (g *streamGrouping) session(s sorted, p stretch) {
 // common tells a system prompt from a session, as grouping.common does.
 func (g *streamGrouping) common(s sorted, p stretch) bool {
 	members, next := p.to-p.from, 0
-	if members > commonUses && float64(members) > commonShare*float64(g.total) {
+	if byShare, _ := CommonPrefix(members, 0, int(g.total)); byShare {
 		return true
 	}
 	for i := p.from; i < p.to; i++ {
@@ -221,7 +221,8 @@ func (g *streamGrouping) common(s sorted, p stretch) bool {
 			next++
 		}
 	}
-	return next >= commonBranches && 2*next >= members
+	_, common := CommonPrefix(members, next, int(g.total))
+	return common
 }
 
 // result numbers sessions by their first row.

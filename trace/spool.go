@@ -66,6 +66,7 @@ func (s *Spool) Stream(m Meta, notes []string) (*Stream, error) {
 			return nil, err
 		}
 		if err := t.merge(s.sorter); err != nil {
+			t.tape.close()
 			return nil, err
 		}
 	} else {

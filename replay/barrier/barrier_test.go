@@ -278,6 +278,25 @@ func TestNotShardZero(t *testing.T) {
 	if _, err := barrier.Join(t.Context(), o); err == nil || !strings.Contains(err.Error(), "the time is up") {
 		t.Error(err)
 	}
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	o = options(silent.Addr().String(), 1, 2)
+	o.Timeout = 300 * time.Millisecond
+	began := time.Now()
+	if _, err := barrier.Join(t.Context(), o); err == nil || !strings.Contains(err.Error(), "the time is up: what listens there does not answer") {
+		t.Error(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(50*time.Millisecond, cancel)
+	if _, err := barrier.Join(ctx, options(silent.Addr().String(), 1, 2)); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("one that says nothing was waited for, %v in all", took)
+	}
 	taken := options(l.Addr().String(), 0, 2)
 	if _, err := barrier.Join(t.Context(), taken); err == nil || fault.Hint(err) == "" {
 		t.Errorf("a port that is taken: %v", err)

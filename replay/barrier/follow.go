@@ -75,12 +75,15 @@ func join(ctx context.Context, o Options) (*follower, string, error) {
 		return nil, "", err
 	}
 	l := newLink(c)
+	unwatch := context.AfterFunc(ctx, l.close) // whoever listens there may be no shard, and say nothing
 	err = l.write(message{Kind: kindHello, Version: version, Index: o.Index, Count: o.Count, Trace: o.Trace, Settings: o.Settings})
 	var m message
 	if err == nil {
 		m, err = l.read(time.Now().Add(silence))
 	}
-	switch {
+	switch ended := !unwatch(); {
+	case ended:
+		err = errors.New("what listens there does not answer as shard 0 does")
 	case err != nil:
 	case m.Kind == kindFail:
 		err = &refusedError{m.Reason}

@@ -181,6 +181,65 @@ func TestCancelledAndClosed(t *testing.T) {
 	}
 }
 
+// lateContext ends at the moment at which it is asked whether it has.
+type lateContext struct {
+	context.Context
+	once sync.Once
+	end  func()
+}
+
+func (c *lateContext) Err() error {
+	err := c.Context.Err()
+	c.once.Do(c.end)
+	return err
+}
+
+// held is a request whose end is held up.
+type held struct {
+	*request
+	ending, until chan struct{}
+}
+
+func (h held) End(err error, at time.Time) {
+	close(h.ending)
+	<-h.until
+	h.request.End(err, at)
+}
+
+// A request that begins while its context ends is cancelled like those before it: nobody else would end it.
+func TestCancelledAtItsBegin(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	c := client(t, epoll.Options{})
+	ctx, cancel := context.WithCancel(t.Context())
+	first := held{newRequest("1"), make(chan struct{}), make(chan struct{})}
+	c.Do(ctx, epoll.Request{Addr: l.Addr().String(), Payload: first, Handler: first})
+	second, last := newRequest("2"), newRequest("3")
+	c.Do(ctx, epoll.Request{Addr: l.Addr().String(), Payload: second, Handler: second})
+	late := &lateContext{Context: ctx, end: func() {
+		cancel()
+		select {
+		case <-first.ending: // the ends are under way
+		case <-time.After(200 * time.Millisecond): // or wait until the last one is known
+		}
+	}}
+	c.Do(late, epoll.Request{Addr: l.Addr().String(), Payload: last, Handler: last})
+	close(first.until)
+	for _, r := range []*request{first.request, second, last} {
+		select {
+		case <-r.ended:
+			if !errors.Is(r.err, epoll.ErrCancelled) {
+				t.Error(r.err)
+			}
+		case <-time.After(10 * time.Second):
+			t.Errorf("request %s goes on", r.body)
+		}
+	}
+}
+
 // Idle connections are closed after their time, and no more of them are kept than asked for.
 func TestIdleConnections(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")

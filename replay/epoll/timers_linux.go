@@ -17,12 +17,12 @@ type watch struct {
 
 // admit makes an exchange known: to its host, to the timers and to its context.
 func (c *Client) admit(ctx context.Context, x *exchange) error {
-	if ctx.Err() != nil {
-		return ErrCancelled
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closed {
+	switch {
+	case ctx.Err() != nil: // with mu held, so that a context that ends later finds x in its list
+		return ErrCancelled
+	case c.closed:
 		return ErrClosed
 	}
 	x.host = c.hosts[x.Addr]
@@ -129,9 +129,13 @@ func (c *Client) expire() {
 		return
 	}
 	c.alarm = never
-	var late []*exchange
+	type expired struct {
+		x   *exchange
+		why error
+	}
+	var late []expired
 	for x, ok := c.timers.Pop(now); ok; x, ok = c.timers.Pop(now) {
-		late = append(late, x)
+		late = append(late, expired{x, x.why})
 	}
 	var old []*conn
 	for _, h := range c.hosts {
@@ -154,11 +158,11 @@ func (c *Client) expire() {
 	for _, n := range old {
 		n.expire()
 	}
-	for _, x := range late {
-		if x.why != nil {
-			c.abort(x, x.why)
+	for _, l := range late {
+		if l.why != nil {
+			c.abort(l.x, l.why)
 		} else {
-			c.dialTimedOut(x)
+			c.dialTimedOut(l.x)
 		}
 	}
 }

@@ -92,7 +92,7 @@ func TestBodiesOfEveryEngine(t *testing.T) {
 
 func TestFieldsAndHeadersOfTheOperator(t *testing.T) {
 	n := int32(7)
-	row := &schemas.TraceRow{Row: 3, Turn: 2, InputTokens: 1, OutputTokens: &n, Session: text("s_1"), Tenant: text("t_1"), Model: text("m")}
+	row := &schemas.TraceRow{Row: 3, Turn: 2, InputTokens: 1, OutputTokens: &n, Session: text("s_1"), Tenant: text("t_{{row}}"), Model: text("m")}
 	o := openai.Options{RunID: "run", APIKey: "key", Path: "/custom/route"}
 	for _, s := range []string{"temperature=0", `max_tokens = 99`, `extra={"a":["b"]}`, `stream_options={"include_usage":false}`} {
 		f, err := openai.ParseField(s)
@@ -101,7 +101,7 @@ func TestFieldsAndHeadersOfTheOperator(t *testing.T) {
 		}
 		o.Fields = append(o.Fields, f)
 	}
-	for _, s := range []string{"x-session: {{session}}/{{turn}}", "X-Fixed:a: b", "authorization: Basic abc", "X-None: [{{class}}]", "X-Request-Id: mine-{{row}}"} {
+	for _, s := range []string{"x-session: {{session}}/{{turn}}", "X-Fixed:a: b", "authorization: Basic abc", "X-None: [{{class}}]", "X-Tenant: {{tenant}} {{ row }}", "X-Request-Id: mine-{{row}}"} {
 		h, err := openai.ParseHeader(s)
 		if err != nil {
 			t.Fatal(err)
@@ -115,7 +115,7 @@ func TestFieldsAndHeadersOfTheOperator(t *testing.T) {
 		t.Errorf("%s\n%s", path, diff)
 	}
 	for name, want := range map[string]string{
-		"X-Session": "s_1/2", "X-Fixed": "a: b", "Authorization": "Basic abc", "X-None": "[]", "X-Request-Id": "mine-3", "Content-Type": "application/json",
+		"X-Session": "s_1/2", "X-Fixed": "a: b", "Authorization": "Basic abc", "X-None": "[]", "X-Tenant": "t_{{row}} 3", "X-Request-Id": "mine-3", "Content-Type": "application/json",
 	} {
 		if got := header.Get(name); got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)

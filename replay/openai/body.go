@@ -244,13 +244,16 @@ func (w *writer) expand(value string, call *replay.Call) string {
 	if !strings.Contains(value, "{{") {
 		return value
 	}
-	for _, place := range placesIn(value) {
-		text, _, _ := w.rowText(place, call)
+	var out strings.Builder
+	for value != "" { // what a place stands for is not looked into: it may hold braces of its own
 		before, rest, _ := strings.Cut(value, "{{")
-		_, after, _ := strings.Cut(rest, "}}")
-		value = before + text + after
+		place, after, _ := strings.Cut(rest, "}}")
+		text, _, _ := w.rowText(strings.TrimSpace(place), call)
+		out.WriteString(before)
+		out.WriteString(text)
+		value = after
 	}
-	return value
+	return out.String()
 }
 
 // quoteJSON returns s as a JSON string.

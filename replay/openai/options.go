@@ -29,13 +29,6 @@ const (
 	APIGenerate = "generate"
 )
 
-// Values of Options.Strategy: how several targets share the requests.
-const (
-	RoundRobin    = replay.StrategyRoundRobin
-	LeastInFlight = replay.StrategyLeastInFlight // ties go round
-	Sticky        = replay.StrategySticky        // a session stays with its target; rows without one go round
-)
-
 // defaultIdle is below the 5 s after which uvicorn, under most engines, closes an idle connection: a request
 // that meets the closing one would fail through no fault of the target.
 const defaultIdle = 4 * time.Second
@@ -44,7 +37,8 @@ const defaultIdle = 4 * time.Second
 type Options struct {
 	// Targets are base URLs (http://host:8000, with or without /v1). At least one.
 	Targets []string
-	// Strategy is RoundRobin (also ""), LeastInFlight or Sticky.
+	// Strategy says how several targets share the requests: replay.StrategyRoundRobin (also ""), StrategyLeastInFlight, where
+	// ties go round, or StrategySticky, where a session stays with its target and rows without one go round.
 	Strategy string
 	// API is APICompletions (also ""), APIChat, APIResponses or APIGenerate.
 	API string
@@ -115,7 +109,7 @@ func (o *Options) Validate() error {
 		}
 		check(slices.Contains(o.Targets[:i], t), "target %s: is given twice", redact(t))
 	}
-	among("strategy", o.Strategy, RoundRobin, LeastInFlight, Sticky)
+	among("strategy", o.Strategy, replay.StrategyRoundRobin, replay.StrategyLeastInFlight, replay.StrategySticky)
 	among("api", o.API, APICompletions, APIChat, APIResponses, APIGenerate)
 	among("engine", o.Engine, Engines()...)
 	among("transport", o.Transport, TransportNetHTTP, TransportEpoll)

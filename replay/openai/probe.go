@@ -156,7 +156,7 @@ func (d *described) fromModels(kept []any) {
 func (c *Client) adopt(about []*described) {
 	o := c.opts
 	w := c.writer
-	first := about[0].engine
+	first, same := about[0].engine, true
 	takes := fields(1<<16 - 1)
 	for _, d := range about {
 		e := d.engine
@@ -164,13 +164,13 @@ func (c *Client) adopt(about []*described) {
 			e = &anyEngine
 		}
 		takes &= e.takes[w.api]
-		if d.engine != first {
+		if d.engine != first && same {
 			c.log.Warn("the targets are different engines: bodies hold what all of them take", "target", d.target.name)
-			first = nil
+			same = false
 		}
 	}
 	w.fields = takes & o.wanted() &^ fieldSalt
-	if first != nil {
+	if first != nil && same {
 		w.text = first.textOnly
 		w.setCap(first)
 	}
@@ -198,8 +198,7 @@ func keepModels(data []map[string]any) []any {
 type reply struct {
 	status int
 	media  string
-	body   []byte
-	err    error // of reading the body
+	body   []byte // up to where it broke, if it did: what is missing tells nothing
 }
 
 func (r *reply) isJSON() bool { return json.Valid(bytes.TrimSpace(r.body)) }
@@ -247,7 +246,7 @@ func (c *Client) ask(ctx context.Context, t *target, method, route string, body 
 		_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, limit))
 		return r, nil
 	}
-	r.body, r.err = io.ReadAll(io.LimitReader(resp.Body, limit))
+	r.body, _ = io.ReadAll(io.LimitReader(resp.Body, limit))
 	switch r.status {
 	case http.StatusUnauthorized, http.StatusForbidden:
 		return nil, fault.Mark(fmt.Errorf("asking %s: it wants a key, or another one (HTTP %d)", t.name, r.status), fault.Failure,

@@ -2,24 +2,55 @@ package openai
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 )
 
-// Reset posts to where, to empty the caches of the targets before a run: a URL, or a path below every target.
+// resetAgain is the pause before a reset that did nothing is asked for again.
+const resetAgain = 250 * time.Millisecond
+
+// errNotReset is what a target says while requests hold blocks of its cache.
+var errNotReset = errors.New("it says that it has not reset its cache: requests that hold a part of it are still running")
+
+// Reset posts to where, to empty the caches of the targets before a run: a URL, or a path below every target. Where a target
+// answers {"success": false}, as vLLM does while requests hold blocks, it asks again until ctx ends. The error names each
+// URL that did not reset.
 func (c *Client) Reset(ctx context.Context, where string) error {
 	if u, err := url.Parse(where); err == nil && u.Scheme != "" {
-		return c.post(ctx, where)
+		return c.resetAt(ctx, where)
 	}
 	var errs []error
-	for i := range c.targets {
-		errs = append(errs, c.post(ctx, c.targets[i].base.JoinPath(strings.TrimPrefix(where, "/")).String()))
+	for _, t := range c.targets {
+		errs = append(errs, c.resetAt(ctx, t.base.JoinPath(strings.TrimPrefix(where, "/")).String()))
 	}
 	return errors.Join(errs...)
+}
+
+func (c *Client) resetAt(ctx context.Context, url string) error {
+	err := c.post(ctx, url)
+	for errors.Is(err, errNotReset) {
+		select {
+		case <-ctx.Done():
+			if errors.Is(ctx.Err(), context.Canceled) {
+				return context.Cause(ctx)
+			}
+			return fmt.Errorf("posting to %s: %w", url, err)
+		case <-time.After(resetAgain):
+		}
+		if again := c.post(ctx, url); again == nil || ctx.Err() == nil {
+			err = again
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("posting to %s: %w", url, err)
+	}
+	return nil
 }
 
 func (c *Client) post(ctx context.Context, url string) error {
@@ -33,10 +64,20 @@ func (c *Client) post(ctx context.Context, url string) error {
 		return err
 	}
 	defer resp.Body.Close()
-	// Only the connection's reuse is at stake.
-	_, _ = io.CopyN(io.Discard, resp.Body, 64<<10)
 	if resp.StatusCode/100 != 2 {
-		return fmt.Errorf("%s answers %s", url, resp.Status)
+		return fmt.Errorf("it answers %s", resp.Status)
+	}
+	const limit = 64 << 10
+	body, err := io.ReadAll(io.LimitReader(resp.Body, limit))
+	if err != nil {
+		return err
+	}
+	var told struct {
+		Success *bool `json:"success"`
+	}
+	// Most engines answer with a text, older vLLM with nothing: only a plain no is one.
+	if json.Unmarshal(body, &told) == nil && told.Success != nil && !*told.Success {
+		return errNotReset
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package openai
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -78,6 +79,17 @@ func TestAnEventIsCompleteWithTheBlankLinesFirstByte(t *testing.T) {
 		}
 		if want := min(i, 1); n != want {
 			t.Errorf("after packet %d: %d events, want %d", i, n, want)
+		}
+	}
+}
+
+// What is told of an event or answer that is too long names the bounds.
+func TestBoundsAreThoseThatAreTold(t *testing.T) {
+	for kind, sizes := range map[string][]int{replay.KindEventTooLong: {maxEvent, maxLine}, replay.KindBodyTooLong: {maxBody}} {
+		for _, size := range sizes {
+			if text := replay.Explain(kind, 1); !strings.Contains(text, fmt.Sprintf(" %d MiB", size>>20)) {
+				t.Errorf("%q does not tell %d bytes", text, size)
+			}
 		}
 	}
 }

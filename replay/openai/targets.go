@@ -66,9 +66,9 @@ func (c *Client) pick(call *replay.Call) *target {
 	t := c.targets[0]
 	if len(c.targets) > 1 {
 		switch {
-		case c.opts.Strategy == LeastInFlight:
+		case c.opts.Strategy == replay.StrategyLeastInFlight:
 			t = c.leastInFlight()
-		case c.opts.Strategy == Sticky && call.Row.Session != nil:
+		case c.opts.Strategy == replay.StrategySticky && call.Row.Session != nil:
 			t = c.stickyTo(*call.Row.Session)
 		default:
 			t = c.targets[(c.turn.Add(1)-1)%uint64(len(c.targets))]

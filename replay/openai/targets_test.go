@@ -57,7 +57,7 @@ func TestStrategies(t *testing.T) {
 	if got := names(threeTargets(t, ""), none, none, none, none, none); got != "abcab" {
 		t.Errorf("round robin: %s", got)
 	}
-	c := threeTargets(t, LeastInFlight)
+	c := threeTargets(t, replay.StrategyLeastInFlight)
 	if got := names(c, none, none, none); got != "abc" {
 		t.Errorf("least in flight, equal: %s", got)
 	}
@@ -67,7 +67,7 @@ func TestStrategies(t *testing.T) {
 	if got := names(c, none); got != "b" {
 		t.Errorf("least in flight: %s", got)
 	}
-	c = threeTargets(t, Sticky)
+	c = threeTargets(t, replay.StrategySticky)
 	counts := map[string]int{}
 	for i := range 3000 {
 		s := sessionCall(fmt.Sprint("s", i))
