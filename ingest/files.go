@@ -127,6 +127,11 @@ func (f *Files) Partitions(ctx context.Context) ([]Partition, error) {
 	return parts, nil
 }
 
+// partition is what Partitions tells of one file.
+func (f *Files) partition(ctx context.Context, topic string) (Partition, error) {
+	return f.byName[topic].survey(ctx)
+}
+
 // survey reads the file once: how many records, what the first one is, and whether it is whole.
 func (in *fileInput) survey(ctx context.Context) (Partition, error) {
 	p := Partition{Topic: in.path, Identity: []byte{}}
@@ -216,8 +221,8 @@ func (in *fileInput) seek(ctx context.Context, from int64) error {
 	if in.open != nil && in.pos == from {
 		return nil
 	}
-	in.close()
 	if in.stdin != nil {
+		in.close()
 		if from != 0 {
 			return fmt.Errorf("reading standard input: it cannot be read again")
 		}
@@ -225,16 +230,20 @@ func (in *fileInput) seek(ctx context.Context, from int64) error {
 		in.open, in.pos = r, 0
 		return err
 	}
-	r, err := in.reader(ctx)
-	if err != nil {
-		return err
+	if in.open == nil || in.pos > from {
+		in.close()
+		r, err := in.reader(ctx)
+		if err != nil {
+			return err
+		}
+		in.open, in.pos = r, 0
 	}
-	for in.open, in.pos = r, 0; in.pos < from; in.pos++ {
-		rec, err := r.split.next()
+	for ; in.pos < from; in.pos++ {
+		rec, err := in.open.split.next()
 		if err == nil {
 			err = ctx.Err()
 		}
-		if lost := r.lost(); lost != nil {
+		if lost := in.open.lost(); lost != nil {
 			in.close()
 			return fmt.Errorf("reading %s: %w", in.path, lost)
 		}
