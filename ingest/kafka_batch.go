@@ -62,13 +62,17 @@ type openBatch struct {
 	dead int
 }
 
-// read takes the batches of the answer into b, until there is enough of them; the rest stays.
+// read takes the batches of the answer into b, until there is enough of them; the rest stays. What lies before a fault
+// is taken, and the fault comes again with the next answer.
 func (a *answer) read(b *Batch) error {
 	for inflated := 0; inflated < maxStepBytes && len(b.Records) < maxStepRecords; {
 		if a.open == nil {
 			n, err := a.openNext(b)
-			if err != nil {
+			if err != nil && b.Next == a.from {
 				return err
+			}
+			if err != nil {
+				a.data = nil
 			}
 			if a.open == nil {
 				break

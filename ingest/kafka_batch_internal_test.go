@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"hash/crc32"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -291,6 +292,15 @@ func TestRawBatchFaults(t *testing.T) {
 		if err == nil {
 			t.Errorf("byte %d is changed, and nobody saw it", i)
 		}
+	}
+	bad := bytes.Clone(rawBatch(2, 2, 0, 0, [2]int64{1, 2}, map[int64][]byte{2: []byte("z")}))
+	bad[len(bad)-1] ^= 1
+	a, b := &answer{data: slices.Concat(good, bad), aborted: newAborted(nil)}, Batch{}
+	if err := a.read(&b); err != nil || len(b.Records) != 2 || b.Next != 2 || !a.empty() {
+		t.Errorf("before a fault: %+v, %v", b, err)
+	}
+	if err := (&answer{from: 2, data: bad, aborted: newAborted(nil)}).read(&Batch{Next: 2}); err == nil {
+		t.Error("the fault did not come again")
 	}
 	short := bytes.Clone(good[:batchSize-1])
 	binary.BigEndian.PutUint32(short[8:], uint32(len(short)-batchPrefix))
