@@ -150,7 +150,7 @@ func (in *fileInput) survey(ctx context.Context) (Partition, error) {
 		}
 		if err != nil {
 			p.Err = fault.Mark(fmt.Errorf("reading %s after record %d: the file is cut or broken: %w", in.path, p.End, err),
-				fault.Data, "")
+				fault.Data, windowHint(err))
 			break
 		}
 		if !rec.whole && !json.Valid(rec.data) {
@@ -274,6 +274,18 @@ func (in *fileInput) reader(ctx context.Context) (*fileReader, error) {
 	return openFile(in.path)
 }
 
+// maxFileWindow is the largest window of a zstd file, which is also what the zstd command takes unless told otherwise:
+// a reader has to hold all of it.
+const maxFileWindow = 128 << 20
+
+// windowHint is the next step where a file's window is larger, "" for any other error.
+func windowHint(err error) string {
+	if errors.Is(err, zstd.ErrWindowSizeExceeded) {
+		return "compress it again without --long, or with --long=27 at most"
+	}
+	return ""
+}
+
 // fileReader is an open file, decompressed and cut into records.
 type fileReader struct {
 	file  io.Closer // nil for stdin
@@ -310,7 +322,8 @@ func newFileReader(raw io.Reader, file io.Closer) (*fileReader, error) {
 			return nil, err
 		}
 	case bytes.HasPrefix(magic[:n], zstdMagic):
-		if r.zstd, err = zstd.NewReader(plain, zstd.WithDecoderConcurrency(1)); err != nil {
+		if r.zstd, err = zstd.NewReader(plain, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+			zstd.WithDecoderMaxWindow(maxFileWindow)); err != nil {
 			return nil, err
 		}
 		plain = r.zstd

@@ -240,6 +240,7 @@ func TestHostileGatewayFiles(t *testing.T) {
 		{name: "a zstd bomb", prints: `"rows": 2,`, write: packed("zstd", body(`"`, strings.Repeat("a", 1<<20), size(200, 8192), `"`))},
 		{name: "a gzip bomb of newlines", prints: `"rows": 2,`, write: packed("gzip", between(goodLiteLLM, repeated("", strings.Repeat("\n", 1<<20), size(200, 8192), "")))},
 		{name: "a zstd window of 2 GiB", exit: []int{6}, says: `cut or broken`, write: repeated("\x28\xb5\x2f\xfd\x00\xa8", "\x00\x00\x00", 1000, "")},
+		{name: "a zstd window of 512 MiB", exit: []int{6}, says: `hint: compress it again`, write: repeated("\x28\xb5\x2f\xfd\x00\x98", "\x00\x00\x00", 1000, "")},
 		{name: "a zstd frame that claims 1 GB", exit: []int{0, 6}, write: repeated("\x28\xb5\x2f\xfd\xe0\x00\x00\x00\x40\x00\x00\x00\x00", "\x02\x00\x10a", 10, "")},
 		{name: "gzip in gzip", exit: []int{1}, says: `hint: is --format right`, write: packed("gzip", packed("gzip", between(goodLiteLLM, repeated("", "a", 10, ""))))},
 		{name: "a file of one byte", prints: `"rows": 0,`, write: repeated("", "{", 1, "")},
