@@ -130,7 +130,7 @@ func TestHostileBatches(t *testing.T) {
 	}
 	tiny := func(codec compress.Compression, value []byte) func() []byte {
 		return func() []byte {
-			n := size(4_000_000, 12_000_000)
+			n := size(4_000_000, 9_000_000) // of 10 bytes: more would be a bomb
 			of := records(n, func(int) []byte { return value }, 0)
 			if codec != 0 {
 				of = compressed(codec, of, 1)
