@@ -80,6 +80,48 @@ func TestBucketConnectionIsCut(t *testing.T) {
 	t.Logf("%d requests for the object", gets.Load())
 }
 
+// What is asked of one object reads no other one, and reads on where it is: files and objects have no other way to
+// come to a record than from their start.
+func TestBucketObjectsAreReadNoMoreThanNeeded(t *testing.T) {
+	b := newBucket(t)
+	const objects, records = 6, 1500
+	for i := range objects {
+		if err := b.open("logs").Replace(t.Context(), fmt.Sprintf("%d.jsonl", i), jsonl(i*records, (i+1)*records)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	src := bucketLog{b: b}.open()
+	var gets atomic.Int64
+	count := func(_ http.ResponseWriter, r *http.Request) bool {
+		if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, ".jsonl") {
+			gets.Add(1)
+		}
+		return false
+	}
+	b.before.Store(&count)
+	o := options(t.TempDir())
+	o.UntilEnd = true
+	run(t, src, o)
+	checkComplete(t, segmentRows(t, o.Lake), objects*records)
+	if n := gets.Load(); n > 4*objects { // how long each is, a look at its format, its records, whether it has grown
+		t.Errorf("%d requests for %d objects", n, objects)
+	}
+	parts, err := src.Partitions(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	gets.Store(0)
+	for _, from := range []int64{3, 1200, 1400} {
+		batch, err := src.Fetch(t.Context(), parts[0], from)
+		if err != nil || len(batch.Records) == 0 || batch.Records[0].Offset != from {
+			t.Fatalf("%d: %v", from, err)
+		}
+	}
+	if n := gets.Load(); n != 2 { // the first batch ends at 1027, the second one at the end
+		t.Errorf("%d requests", n)
+	}
+}
+
 // The segment log on an object store: crashes, two writers, answers that are lost, and a ledger.
 func TestLakeInABucket(t *testing.T) {
 	broker := newBroker(t, 3)

@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +18,9 @@ const agreement = 0.95
 // DefaultSample is how many messages [DetectFormat] and [Inspect] look at unless told otherwise.
 const DefaultSample = 200
 
+// sampleBytes bounds the messages of a sample together: large ones are fewer.
+const sampleBytes = 64 << 20
+
 // FormatShare is what one decoder made of a sample.
 type FormatShare struct {
 	Format string  `json:"format"`
@@ -31,7 +35,7 @@ type Detection struct {
 	Shares   []FormatShare `json:"shares"` // those above 0, the largest first
 }
 
-// DetectFormat looks at the first messages of every partition, sample in all (0 = 200), and tries every format
+// DetectFormat looks at the first messages of every partition, sample in all (0 = 200) or 64 MiB, and tries every format
 // of [Formats] but those that only read a part of another one's records. The format is the one of at least 95 %
 // of the messages; when there is none, or more than one, the error is fault.Usage and lists the shares.
 // Standard input cannot be looked at, since it cannot be read again.
@@ -47,7 +51,7 @@ func DetectFormat(ctx context.Context, src Source, sample int) (Detection, error
 	return d, d.err()
 }
 
-// detect tries all formats on copies of the values.
+// detect tries all formats on the values.
 func detect(values [][]byte) Detection {
 	d := Detection{Messages: len(values), Shares: []FormatShare{}}
 	var fit []string
@@ -74,14 +78,8 @@ func detect(values [][]byte) Detection {
 			fit = append(fit, format)
 		}
 	}
-	slices.SortStableFunc(d.Shares, func(a, b FormatShare) int {
-		switch {
-		case a.Share > b.Share:
-			return -1
-		case a.Share < b.Share:
-			return 1
-		}
-		return strings.Compare(a.Format, b.Format)
+	slices.SortFunc(d.Shares, func(a, b FormatShare) int {
+		return cmp.Or(cmp.Compare(b.Share, a.Share), strings.Compare(a.Format, b.Format))
 	})
 	if len(fit) == 1 {
 		d.Format = fit[0]
@@ -132,37 +130,42 @@ func (d *Detection) String() string {
 
 func percent(share float64) string { return fmt.Sprintf("%.3g %%", 100*share) }
 
-// sampleValues reads the first messages that hold anything, evenly from all partitions. once allows sources
-// that cannot be read again.
+// sampleValues copies the first messages that hold anything, evenly from all partitions, up to sampleBytes: the last
+// one may go beyond. once allows sources that cannot be read again.
 func sampleValues(ctx context.Context, src Source, sample int, once bool) ([][]byte, error) {
 	parts, err := src.Partitions(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var values [][]byte
+	room := sampleBytes
 	for i, p := range parts {
 		if p.Transient && !once {
 			return nil, fault.Mark(errors.New("looking for the format: standard input cannot be read twice"), fault.Usage, "name it with --format")
 		}
 		left := (sample - len(values)) / (len(parts) - i)
-		for at := p.First; left > 0 && (p.End < 0 || at < p.End); {
+		share := room / (len(parts) - i)
+		room -= share
+		for at := p.First; left > 0 && share > 0 && (p.End < 0 || at < p.End); {
 			b, err := src.Fetch(ctx, p, at)
 			if err != nil {
 				return nil, err
 			}
+			done := b.Done || b.Next <= at
 			for _, r := range b.Records {
-				if r.Offset >= at && r.Mark == "" && len(bytes.TrimSpace(r.Value)) > 0 && left > 0 {
-					values = append(values, r.Value)
+				if r.Offset >= at && r.Mark == "" && len(bytes.TrimSpace(r.Value)) > 0 && left > 0 && share > 0 {
+					values = append(values, bytes.Clone(r.Value))
 					left--
-				} else {
-					clear(r.Value)
+					share -= len(r.Value)
 				}
 			}
-			if b.Done || b.Next <= at {
+			b.release()
+			if done {
 				break
 			}
 			at = b.Next
 		}
+		room += share
 	}
 	return values, ctx.Err()
 }

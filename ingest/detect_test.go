@@ -67,6 +67,47 @@ func TestDetectNeedsAgreement(t *testing.T) {
 	}
 }
 
+// Large messages make a smaller sample, of every partition: they are held in memory.
+func TestSampleOfLargeMessages(t *testing.T) {
+	large := litellm(0, fields{"messages": strings.Repeat("gulls ", 700_000)})
+	var parts [2][]ingest.Record
+	for i := range parts {
+		for j := range 40 {
+			parts[i] = append(parts[i], message(int64(j), large))
+		}
+	}
+	src := newMemory(parts[:]...)
+	src.batch = 1
+	d, err := ingest.DetectFormat(t.Context(), src, 0)
+	if want := 2 * (32<<20/len(large) + 1); err != nil || d.Format != "litellm" || d.Messages != want {
+		t.Errorf("%d messages of %d bytes, want %d; %v", d.Messages, len(large), want, err)
+	}
+}
+
+// What nests without end is shown as far as somebody may want to read it.
+func TestInspectOfDeepNesting(t *testing.T) {
+	name := strings.Repeat("tide_", 12)
+	for _, text := range []string{
+		strings.Repeat(`{"`+name+`":`, 9000) + "1" + strings.Repeat("}", 9000),
+		strings.Repeat(`[`, 9000) + strings.Repeat("]", 9000),
+		strings.Repeat(`[{"key":"a","value":{"b":`, 3000) + "1" + strings.Repeat("}}]", 3000),
+	} {
+		in, err := ingest.Inspect(t.Context(), newMemory([]ingest.Record{message(0, []byte(text))}), ingest.InspectOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		last := in.Fields[len(in.Fields)-1]
+		if last.Path != "…" || last.Count != 1 || len(in.Fields) > 600 {
+			t.Errorf("%.30s: %d fields, the last %.100s", text, len(in.Fields), last.Path)
+		}
+		for _, f := range in.Fields {
+			if len(f.Path) > 600 {
+				t.Fatalf("a path of %d bytes", len(f.Path))
+			}
+		}
+	}
+}
+
 // TestInspect shows the names of fields, what strings hold, and class shares; names that may be values are hidden.
 func TestInspect(t *testing.T) {
 	rules, err := ingest.ParseClasses("c.yaml", []byte("rules:\n  - {class: search, tag: '*tides*'}\n  - {class: quick, input_tokens: [0, 30]}\n"))

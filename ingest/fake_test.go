@@ -176,6 +176,7 @@ type memory struct {
 	batch     int // records in a Fetch; 0 = 100
 	committed map[int32]int64
 	fetchErr  error
+	fetches   int
 }
 
 func newMemory(parts ...[]ingest.Record) *memory {
@@ -195,6 +196,7 @@ func newMemory(parts ...[]ingest.Record) *memory {
 func (m *memory) Partitions(context.Context) ([]ingest.Partition, error) { return m.parts, nil }
 
 func (m *memory) Fetch(_ context.Context, p ingest.Partition, from int64) (ingest.Batch, error) {
+	m.fetches++
 	if m.fetchErr != nil {
 		return ingest.Batch{}, m.fetchErr
 	}

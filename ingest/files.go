@@ -127,6 +127,11 @@ func (f *Files) Partitions(ctx context.Context) ([]Partition, error) {
 	return parts, nil
 }
 
+// partition is what Partitions tells of one file.
+func (f *Files) partition(ctx context.Context, topic string) (Partition, error) {
+	return f.byName[topic].survey(ctx)
+}
+
 // survey reads the file once: how many records, what the first one is, and whether it is whole.
 func (in *fileInput) survey(ctx context.Context) (Partition, error) {
 	p := Partition{Topic: in.path, Identity: []byte{}}
@@ -145,7 +150,7 @@ func (in *fileInput) survey(ctx context.Context) (Partition, error) {
 		}
 		if err != nil {
 			p.Err = fault.Mark(fmt.Errorf("reading %s after record %d: the file is cut or broken: %w", in.path, p.End, err),
-				fault.Data, "")
+				fault.Data, windowHint(err))
 			break
 		}
 		if !rec.whole && !json.Valid(rec.data) {
@@ -216,8 +221,8 @@ func (in *fileInput) seek(ctx context.Context, from int64) error {
 	if in.open != nil && in.pos == from {
 		return nil
 	}
-	in.close()
 	if in.stdin != nil {
+		in.close()
 		if from != 0 {
 			return fmt.Errorf("reading standard input: it cannot be read again")
 		}
@@ -225,16 +230,20 @@ func (in *fileInput) seek(ctx context.Context, from int64) error {
 		in.open, in.pos = r, 0
 		return err
 	}
-	r, err := in.reader(ctx)
-	if err != nil {
-		return err
+	if in.open == nil || in.pos > from {
+		in.close()
+		r, err := in.reader(ctx)
+		if err != nil {
+			return err
+		}
+		in.open, in.pos = r, 0
 	}
-	for in.open, in.pos = r, 0; in.pos < from; in.pos++ {
-		rec, err := r.split.next()
+	for ; in.pos < from; in.pos++ {
+		rec, err := in.open.split.next()
 		if err == nil {
 			err = ctx.Err()
 		}
-		if lost := r.lost(); lost != nil {
+		if lost := in.open.lost(); lost != nil {
 			in.close()
 			return fmt.Errorf("reading %s: %w", in.path, lost)
 		}
@@ -263,6 +272,18 @@ func (in *fileInput) reader(ctx context.Context) (*fileReader, error) {
 		return openObject(ctx, in.bucket, in.key)
 	}
 	return openFile(in.path)
+}
+
+// maxFileWindow is the largest window of a zstd file, which is also what the zstd command takes unless told otherwise:
+// a reader has to hold all of it.
+const maxFileWindow = 128 << 20
+
+// windowHint is the next step where a file's window is larger, "" for any other error.
+func windowHint(err error) string {
+	if errors.Is(err, zstd.ErrWindowSizeExceeded) {
+		return "compress it again without --long, or with --long=27 at most"
+	}
+	return ""
 }
 
 // fileReader is an open file, decompressed and cut into records.
@@ -301,7 +322,8 @@ func newFileReader(raw io.Reader, file io.Closer) (*fileReader, error) {
 			return nil, err
 		}
 	case bytes.HasPrefix(magic[:n], zstdMagic):
-		if r.zstd, err = zstd.NewReader(plain, zstd.WithDecoderConcurrency(1)); err != nil {
+		if r.zstd, err = zstd.NewReader(plain, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+			zstd.WithDecoderMaxWindow(maxFileWindow)); err != nil {
 			return nil, err
 		}
 		plain = r.zstd

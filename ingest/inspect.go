@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -246,12 +247,15 @@ func (c fieldCounter) record(raw []byte) {
 	c.value("", raw, true)
 }
 
-// maxPaths bounds how many paths an inspection lists; fields beyond are counted as "…".
-const maxPaths = 2000
+// maxPaths bounds how many paths an inspection lists, and maxPath how long they are; fields beyond are counted as "…".
+const (
+	maxPaths = 2000
+	maxPath  = 512
+)
 
 func (c fieldCounter) count(path, kind string) {
 	key := [2]string{path, kind}
-	if _, known := c[key]; !known && len(c) >= maxPaths {
+	if _, known := c[key]; !known && len(c) >= maxPaths || len(path) > maxPath {
 		key = [2]string{"…", "more fields"}
 	}
 	c[key]++
@@ -259,8 +263,13 @@ func (c fieldCounter) count(path, kind string) {
 
 // value counts a value and what is in it. Strings that hold JSON are entered where they are fields of the
 // record (enter), but not inside lists, where they are content.
+// What lies deeper than a path may be long is counted as one field.
 func (c fieldCounter) value(path string, raw []byte, enter bool) {
 	raw = trimJSON(raw)
+	if len(path) > maxPath {
+		c.count(path, "")
+		return
+	}
 	switch raw[0] {
 	case '{':
 		c.count(path, "object")
@@ -357,10 +366,7 @@ func (c fieldCounter) list() []FieldCount {
 		list = append(list, FieldCount{Path: key[0], Type: key[1], Count: n})
 	}
 	slices.SortFunc(list, func(a, b FieldCount) int {
-		if d := strings.Compare(a.Path, b.Path); d != 0 {
-			return d
-		}
-		return strings.Compare(a.Type, b.Type)
+		return cmp.Or(strings.Compare(a.Path, b.Path), strings.Compare(a.Type, b.Type))
 	})
 	return list
 }

@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"hash/crc32"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,7 +14,6 @@ import (
 	"github.com/segmentio/kafka-go/compress"
 	"github.com/segmentio/kafka-go/protocol/fetch"
 	"github.com/twmb/franz-go/pkg/kmsg"
-	"hash/crc32"
 )
 
 // rawBatch is a batch of format 2 as a broker keeps it. A nil value is null; last is its last offset, which
@@ -139,6 +141,110 @@ func TestRawBatchesComeInSteps(t *testing.T) {
 	}
 }
 
+// The smallest records take many times their bytes in memory: they come in steps too, within a batch.
+func TestManySmallRecordsComeInSteps(t *testing.T) {
+	const n = 2*maxStepRecords + 5
+	values := make(map[int64][]byte, n)
+	for i := range int64(n) {
+		values[i] = nil
+	}
+	for _, codec := range []compress.Compression{compress.None, compress.Zstd} {
+		a := &answer{from: 7, data: append(rawBatch(0, n-1, 0, codec, [2]int64{1, 1}, values), rawBatch(n, n, 0, 0, [2]int64{1, 1}, map[int64][]byte{n: nil})...),
+			aborted: newAborted(nil)}
+		next := int64(7)
+		for steps := 0; !a.empty(); steps++ {
+			b := Batch{Next: a.from}
+			if err := a.read(&b); err != nil || len(b.Records) > maxStepRecords || steps > 3 {
+				t.Fatalf("step %d: %d records, %v", steps, len(b.Records), err)
+			}
+			for _, r := range b.Records {
+				if r.Offset != next || r.Value != nil || r.Mark != "" {
+					t.Fatalf("%+v, want offset %d", r, next)
+				}
+				next++
+			}
+		}
+		if next != n+1 || a.from != n+1 {
+			t.Errorf("%v: read up to %d, then from %d", codec, next, a.from)
+		}
+	}
+}
+
+// A batch that cannot be read though its checksum is right ends as dead letters, in steps, and what its header claims
+// beyond the most of them as holes. What could be read of it stays.
+func TestBrokenBatchesArePassedOver(t *testing.T) {
+	stamps := [2]int64{1, 1}
+	good := rawBatch(0, 0, 0, 0, stamps, map[int64][]byte{0: []byte("x")})
+	claims := func(data []byte, count int32) []byte {
+		data = bytes.Clone(data)
+		binary.BigEndian.PutUint32(data[23:], uint32(count-1))
+		binary.BigEndian.PutUint32(data[57:], uint32(count))
+		binary.BigEndian.PutUint32(data[17:], crc32.Checksum(data[21:], crc32.MakeTable(crc32.Castagnoli)))
+		return data
+	}
+	torn := rawBatch(0, 4, 0, compress.Gzip, stamps, map[int64][]byte{0: []byte("x")})
+	torn[len(torn)-1] ^= 1 // of the length that gzip notes
+	for name, c := range map[string]struct {
+		data       []byte
+		rows, dead int
+		next       int64
+		mark       string
+	}{
+		"more than there are":    {claims(good, 3), 1, 2, 3, markBroken},
+		"two billion":            {claims(good, 1<<31-1), 1, maxBatchDead, 1<<31 - 1, markBroken},
+		"two billion of a bomb":  {claims(rawBatch(0, 0, 0, compress.Zstd, stamps, map[int64][]byte{0: make([]byte, maxBatchBytes)}), 1<<31-1), 0, maxBatchDead, 1<<31 - 1, markBomb},
+		"not what gzip promised": {claims(torn, 5), 0, 5, 5, markBroken},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := &answer{data: c.data, aborted: newAborted(nil)}
+			rows, dead := 0, 0
+			for !a.empty() {
+				b := Batch{Next: a.from}
+				if err := a.read(&b); err != nil {
+					t.Fatal(err)
+				}
+				if len(b.Records) > maxStepRecords {
+					t.Fatalf("%d records at a time", len(b.Records))
+				}
+				for _, r := range b.Records {
+					switch r.Mark {
+					case "":
+						rows++
+					case c.mark:
+						dead++
+					}
+				}
+			}
+			if rows != c.rows || dead != c.dead || a.from != c.next {
+				t.Errorf("%d rows, %d dead letters, next %d", rows, dead, a.from)
+			}
+		})
+	}
+}
+
+// Snappy says beforehand what it becomes; nothing is made for what cannot be.
+func TestSnappyClaims(t *testing.T) {
+	xerial := xerialMagic + "\x00\x00\x00\x01\x00\x00\x00\x01"
+	for name, c := range map[string]struct {
+		body string
+		want error // nil = any
+	}{
+		"a block of 4 GiB":              {"\xff\xff\xff\xff\x0f\x00a", errBomb},
+		"two frames that are too large": {xerial + strings.Repeat("\x00\x00\x00\x06\x80\x80\x80\x20\x00a", 2), errBomb},
+		"a frame beyond the end":        {xerial + "\xff\xff\xff\xff\x01\x00a", errBatch},
+		"a cut length":                  {xerial + "\x00\x00", errBatch},
+		"no snappy":                     {"\x03\xff\xff\xff", nil},
+	} {
+		_, err := inflateSnappy([]byte(c.body))
+		if err == nil || c.want != nil && !errors.Is(err, c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if out, err := inflateSnappy(nil); err != nil || len(out) != 0 {
+		t.Errorf("nothing: %q, %v", out, err)
+	}
+}
+
 // FuzzRawBatches: any bytes end as records in order, or as an error.
 func FuzzRawBatches(f *testing.F) {
 	x := map[int64][]byte{3: []byte("x"), 5: nil}
@@ -146,26 +252,28 @@ func FuzzRawBatches(f *testing.F) {
 		f.Add(rawBatch(3, 6, 0, codec, [2]int64{1, 2}, x), true)
 	}
 	f.Add(make([]byte, 70), false)
+	f.Add(oldSet(0, compress.Gzip, x), false)
+	f.Add(oldSet(1, compress.None, x), false)
 	f.Fuzz(func(t *testing.T, data []byte, mend bool) {
 		if mend && len(data) >= batchSize { // past the checksum
 			size := min(len(data), 4096)
 			data = bytes.Clone(data[:size])
 			data[batchMagic] = 2
 			binary.BigEndian.PutUint32(data[8:], uint32(size-batchPrefix))
-			binary.BigEndian.PutUint32(data[17:], crc32.Checksum(data[21:], crc32.MakeTable(crc32.Castagnoli)))
 			binary.BigEndian.PutUint32(data[23:], binary.BigEndian.Uint32(data[23:])%1000)
-		}
-		if len(data) > batchMagic && data[batchMagic] != 2 {
-			return // old formats are the library's
+			binary.BigEndian.PutUint32(data[17:], crc32.Checksum(data[21:], crc32.MakeTable(crc32.Castagnoli)))
 		}
 		a := &answer{data: data, aborted: newAborted(nil)}
-		b := Batch{}
-		if err := a.read(&b); err != nil {
-			return
-		}
-		for i := range b.Records {
-			if r := &b.Records[i]; r.Offset < 0 || r.Mark == "" && int64(len(r.Value)) != r.Size {
-				t.Fatalf("%+v", r)
+		for next := int64(0); !a.empty(); {
+			b := Batch{Next: a.from}
+			if err := a.read(&b); err != nil {
+				return
+			}
+			for i := range b.Records {
+				if r := &b.Records[i]; r.Offset < next || r.Offset >= b.Next || r.Mark == "" && int64(len(r.Value)) != r.Size {
+					t.Fatalf("%+v", r)
+				}
+				next = b.Records[i].Offset + 1
 			}
 		}
 	})
@@ -184,6 +292,15 @@ func TestRawBatchFaults(t *testing.T) {
 		if err == nil {
 			t.Errorf("byte %d is changed, and nobody saw it", i)
 		}
+	}
+	bad := bytes.Clone(rawBatch(2, 2, 0, 0, [2]int64{1, 2}, map[int64][]byte{2: []byte("z")}))
+	bad[len(bad)-1] ^= 1
+	a, b := &answer{data: slices.Concat(good, bad), aborted: newAborted(nil)}, Batch{}
+	if err := a.read(&b); err != nil || len(b.Records) != 2 || b.Next != 2 || !a.empty() {
+		t.Errorf("before a fault: %+v, %v", b, err)
+	}
+	if err := (&answer{from: 2, data: bad, aborted: newAborted(nil)}).read(&Batch{Next: 2}); err == nil {
+		t.Error("the fault did not come again")
 	}
 	short := bytes.Clone(good[:batchSize-1])
 	binary.BigEndian.PutUint32(short[8:], uint32(len(short)-batchPrefix))

@@ -1,92 +1,125 @@
 package ingest
 
 import (
+	"bytes"
+	"encoding/binary"
 	"errors"
+	"fmt"
+	"hash/crc32"
+	"maps"
+	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/segmentio/kafka-go"
-	"github.com/segmentio/kafka-go/protocol"
+	"github.com/segmentio/kafka-go/compress"
 
 	"tailgate/internal/fault"
 )
 
-// batchOf is a v2 batch that begins at base and still holds the records at offsets.
-func batchOf(base int64, offsets ...int64) *protocol.RecordBatch {
-	records := make([]protocol.Record, len(offsets))
-	for i, o := range offsets {
-		records[i] = protocol.Record{Offset: o, Value: protocol.NewBytes([]byte("v"))}
+// oldSet is a set of messages of format magic, compressed into one where there is a codec; a nil value is null.
+func oldSet(magic byte, codec compress.Compression, values map[int64][]byte) []byte {
+	one := func(offset int64, attributes byte, value []byte) []byte {
+		be := binary.BigEndian
+		body := []byte{magic, attributes}
+		if magic == 1 {
+			body = be.AppendUint64(body, uint64(1_400_000_000_000+offset))
+		}
+		body = append(be.AppendUint32(body, 1), 'k')
+		if value == nil {
+			body = be.AppendUint32(body, 1<<32-1)
+		} else {
+			body = append(be.AppendUint32(body, uint32(len(value))), value...)
+		}
+		out := be.AppendUint32(be.AppendUint64(nil, uint64(offset)), uint32(4+len(body)))
+		return append(be.AppendUint32(out, crc32.ChecksumIEEE(body)), body...)
 	}
-	return &protocol.RecordBatch{BaseOffset: base, Records: protocol.NewRecordReader(records...)}
+	offsets := slices.Sorted(maps.Keys(values))
+	var set []byte
+	for _, o := range offsets {
+		at := o
+		if codec != compress.None && magic == 1 {
+			at -= offsets[0]
+		}
+		set = append(set, one(at, 0, values[o])...)
+	}
+	if codec == compress.None {
+		return set
+	}
+	var packed bytes.Buffer
+	w := codec.Codec().NewWriter(&packed)
+	_, _ = w.Write(set)
+	_ = w.Close()
+	return one(offsets[len(offsets)-1], byte(codec), packed.Bytes())
 }
 
-func controlAt(offset int64) *protocol.ControlBatch {
-	c := protocol.NewControlBatch(protocol.ControlRecord{Offset: offset, Type: 1})
-	c.BaseOffset = offset
-	return c
-}
-
-// TestReadBatch covers what compaction and transactions leave in responses: wherever the next offset is
-// visible it is taken, and the position moves on in any case.
-func TestReadBatch(t *testing.T) {
-	for _, c := range []struct {
-		name    string
-		from    int64
-		batches []protocol.RecordReader
-		offsets []int64
-		marks   int
-		next    int64
-	}{
-		{"nothing", 7, nil, nil, 0, 7},
-		{"plain", 5, []protocol.RecordReader{batchOf(5, 5, 6, 7)}, []int64{5, 6, 7}, 0, 8},
-		{"batch from before", 6, []protocol.RecordReader{batchOf(4, 4, 5, 6, 7)}, []int64{6, 7}, 0, 8},
-		{"compacted inside", 5, []protocol.RecordReader{batchOf(5, 5, 9), batchOf(20, 22)}, []int64{5, 9, 22}, 0, 23},
-		{"end of the batch compacted", 95, []protocol.RecordReader{batchOf(90, 90, 94)}, nil, 0, 96},
-		{"emptied batch", 30, []protocol.RecordReader{batchOf(30)}, nil, 0, 31},
-		{"emptied batch before another", 30, []protocol.RecordReader{batchOf(30), batchOf(40)}, nil, 0, 40},
-		{"control records only", 98, []protocol.RecordReader{controlAt(98), controlAt(99)}, []int64{98, 99}, 2, 100},
-		{"records, then a marker", 1, []protocol.RecordReader{batchOf(1, 1, 2), controlAt(3)}, []int64{1, 2, 3}, 1, 4},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			records := protocol.NewRecordReader()
-			if c.batches != nil {
-				records = &protocol.RecordStream{Records: c.batches}
-			}
-			b, err := readBatch(records, c.from, newAborted(nil))
-			if err != nil {
-				t.Fatal(err)
-			}
-			var offsets []int64
-			marks := 0
-			for _, r := range b.Records {
-				offsets = append(offsets, r.Offset)
-				if r.Mark == markControl {
-					marks++
+// TestOldSets: messages of the formats before 2 come out alike, compressed or not, from any offset on.
+func TestOldSets(t *testing.T) {
+	values := map[int64][]byte{40: []byte("a"), 41: nil, 43: {}, 44: make([]byte, maxRecordBytes+1), 45: []byte("b")}
+	want := []Record{{Offset: 40, Value: []byte("a"), Size: 1}, {Offset: 41}, {Offset: 43, Value: []byte{}},
+		{Offset: 44, Mark: markTooBig, Size: maxRecordBytes + 1}, {Offset: 45, Value: []byte("b"), Size: 1}}
+	for _, magic := range []byte{0, 1} {
+		for _, codec := range []compress.Compression{compress.None, compress.Gzip, compress.Snappy} {
+			for from := int64(38); from <= 46; from++ {
+				data := append(oldSet(magic, codec, values), oldSet(magic, 0, map[int64][]byte{47: []byte("c")})...)
+				a := &answer{from: from, data: append(data, data[:30]...), aborted: newAborted(nil)}
+				b := Batch{Next: from}
+				for !a.empty() {
+					if err := a.read(&b); err != nil {
+						t.Fatal(err)
+					}
+				}
+				for i := range b.Records {
+					if r := &b.Records[i]; magic == 1 && r.Time.UnixMilli() != 1_400_000_000_000+r.Offset-firstOf1(codec, r.Offset) || magic == 0 && !r.Time.IsZero() {
+						t.Errorf("offset %d: %v", r.Offset, r.Time)
+					}
+					b.Records[i].Time = time.Time{}
+				}
+				wanted := append(slices.Clone(want), Record{Offset: 47, Value: []byte("c"), Size: 1})
+				wanted = slices.DeleteFunc(wanted, func(r Record) bool { return r.Offset < from })
+				if diff := cmp.Diff(wanted, b.Records); diff != "" || b.Next != 48 {
+					t.Errorf("format %d, %v, from %d: next %d %.500s", magic, codec, from, b.Next, diff)
 				}
 			}
-			if diff := cmp.Diff(c.offsets, offsets); diff != "" || b.Next != c.next || marks != c.marks {
-				t.Errorf("next %d, %d marks, offsets %v", b.Next, marks, offsets)
-			}
-		})
+		}
 	}
 }
 
-func TestReadBatchTellsNullFromEmptyAndPassesOverHugeValues(t *testing.T) {
-	huge := protocol.NewBytes(make([]byte, maxRecordBytes+1))
-	batch := &protocol.RecordBatch{Records: protocol.NewRecordReader(
-		protocol.Record{Offset: 0}, protocol.Record{Offset: 1, Value: protocol.NewBytes([]byte{})},
-		protocol.Record{Offset: 2, Value: huge}, protocol.Record{Offset: 3, Value: protocol.NewBytes([]byte("x"))},
-	)}
-	b, err := readBatch(&protocol.RecordStream{Records: []protocol.RecordReader{batch}}, 0, newAborted(nil))
-	if err != nil || len(b.Records) != 4 {
-		t.Fatalf("%v, %v", b, err)
+// firstOf1 is what oldSet takes off the offset of a message before it stamps it.
+func firstOf1(codec compress.Compression, offset int64) int64 {
+	if codec == compress.None || offset == 47 {
+		return 0
 	}
-	null, empty, big, plain := b.Records[0], b.Records[1], b.Records[2], b.Records[3]
-	if null.Value != nil || empty.Value == nil || len(empty.Value) != 0 || string(plain.Value) != "x" {
-		t.Errorf("%+v %+v %+v", null, empty, plain)
+	return 40
+}
+
+// A set that inflates to a bomb, or is none, is passed over up to its offset; one whose checksum is wrong is an error.
+func TestOldSetsThatCannotBeRead(t *testing.T) {
+	bomb := map[int64][]byte{7: make([]byte, maxBatchBytes/2), 8: make([]byte, maxBatchBytes/2), 9: make([]byte, 1)}
+	torn := oldSet(1, compress.Gzip, map[int64][]byte{7: []byte("a"), 9: []byte("b")})
+	torn[len(torn)-1] ^= 1
+	binary.BigEndian.PutUint32(torn[12:], crc32.ChecksumIEEE(torn[16:]))
+	for mark, data := range map[string][]byte{markBomb: oldSet(1, compress.Gzip, bomb), markBroken: torn} {
+		a := &answer{from: 5, data: append(oldSet(1, 0, map[int64][]byte{6: []byte("x")}), data...), aborted: newAborted(nil)}
+		b := Batch{Next: 5}
+		for !a.empty() {
+			if err := a.read(&b); err != nil {
+				t.Fatal(err)
+			}
+		}
+		marks := ""
+		for _, r := range b.Records {
+			marks += fmt.Sprintf("%d%s ", r.Offset, r.Mark)
+		}
+		if want := strings.ReplaceAll("6 7M 8M 9M ", "M", mark); marks != want || b.Next != 10 {
+			t.Errorf("%s, want %s; next %d", marks, want, b.Next)
+		}
 	}
-	if big.Mark != markTooBig || big.Value != nil || big.Size != maxRecordBytes+1 {
-		t.Errorf("%+v", big.Mark)
+	torn[20] ^= 1
+	if err := (&answer{data: torn, aborted: newAborted(nil)}).read(&Batch{}); err == nil || !strings.Contains(err.Error(), "crc32") {
+		t.Errorf("a wrong checksum: %v", err)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"io"
 	"sync"
 
+	"github.com/klauspost/compress/zstd"
 	"github.com/segmentio/kafka-go"
 	"github.com/segmentio/kafka-go/protocol"
 	"github.com/segmentio/kafka-go/protocol/fetch"
@@ -84,6 +85,8 @@ type answer struct {
 	from    int64 // offset from which it goes on
 	data    []byte
 	high    int64
+	open    *openBatch    // that was read in part; nil = none
+	zstd    *zstd.Decoder // nil until one is needed
 	aborted *aborted
 	asked   int   // bytes that were asked for
 	got     int64 // bytes of records that it gave so far

@@ -218,8 +218,13 @@ func TestBatchBomb(t *testing.T) {
 	b.produce(0, kafka.Zstd, litellm(2, nil))
 	o := options(t.TempDir())
 	o.MaxBad = 1
+	var consumed int64
+	o.OnProgress = func(p ingest.Progress) { consumed = p.Bytes }
 	r := run(t, b.open(), o)
 	checkComplete(t, segmentRows(t, o.Lake), 3)
+	if consumed > 10_000 {
+		t.Errorf("%d bytes are told of three records", consumed)
+	}
 	if r.Total.Dead[ingest.DeadBomb] != 100 || r.Total.DeadMessages != 100 || r.Total.Messages != 3 || r.Total.Holes != 0 {
 		t.Errorf("%+v", r.Total)
 	}

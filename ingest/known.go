@@ -24,11 +24,7 @@ func (w *worker) knownAgain(ctx context.Context, last *segmentFacts) error {
 	if err != nil {
 		return err
 	}
-	defer func() {
-		for i := range b.Records {
-			clear(b.Records[i].Value)
-		}
-	}()
+	defer b.release()
 	for i := range b.Records {
 		r := &b.Records[i]
 		if r.Offset == last.Last && !r.Time.IsZero() && r.Time.UnixMilli() != last.LastAt {

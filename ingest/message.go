@@ -19,6 +19,9 @@ func (w *worker) message(r *Record) error {
 	case r.Mark == markBomb:
 		w.bury(r, 0, DeadBomb, nil)
 		from.dead = true
+	case r.Mark == markBroken:
+		w.bury(r, 0, DeadBatch, nil)
+		from.dead = true
 	case r.Mark == markTooBig || r.Size > w.opts.MaxRecordBytes:
 		w.bury(r, 0, DeadTooBig, nil)
 		from.dead = true

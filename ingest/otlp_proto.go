@@ -74,6 +74,9 @@ func (o *otlpReader) readProto(e *otlpExport, b []byte) error {
 		if f.num != 1 || f.kind != protowire.BytesType {
 			return errValue
 		}
+		if err := o.element(); err != nil {
+			return err
+		}
 		return o.readResource(e, f.bytes)
 	})
 	if err == nil && e.Traces == nil && e.Logs == nil {
@@ -116,8 +119,8 @@ func (o *otlpReader) readResource(e *otlpExport, b []byte) error {
 
 // readEntry reads a span or a log record: only a span has ids in field 1 and a fixed start in field 7.
 func (o *otlpReader) readEntry(b []byte, spans *[]otlpSpan, logs *[]otlpLog) error {
-	if err := o.element(); err != nil {
-		return err
+	if o.entries++; o.entries > maxRecords {
+		return errHeavy
 	}
 	isSpan := false
 	err := eachField(b, func(f field) error {

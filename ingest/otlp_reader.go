@@ -15,6 +15,7 @@ type otlpReader struct {
 	sets     []*attributes // of its spans
 	gathered int           // of sets
 	elements int           // of a protobuf export
+	entries  int           // of these, spans and log records
 
 	resources attributes // of the resource at hand
 }
@@ -43,7 +44,7 @@ func (o *otlpReader) proto(value []byte) []item {
 	var e otlpExport
 	err := o.readProto(&e, value)
 	switch {
-	case errors.Is(err, errHeavy) || err == nil && e.size() > maxRecords:
+	case errors.Is(err, errHeavy):
 		return o.one(item{dead: DeadTooBig, raw: value})
 	case err != nil:
 		return o.one(item{dead: DeadLayout, raw: value})
@@ -70,7 +71,7 @@ func (o *otlpReader) start(size int) {
 	for _, a := range o.sets[:min(o.gathered, len(o.sets))] {
 		a.reset()
 	}
-	o.gathered, o.elements = 0, 0
+	o.gathered, o.elements, o.entries = 0, 0, 0
 	o.resources.reset()
 }
 

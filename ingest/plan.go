@@ -200,9 +200,7 @@ func (w *worker) sample(ctx context.Context, dead map[string]int64) bool {
 	defer func() {
 		w.decode(nil)
 		w.unwrap.forget()
-		for i := range b.Records {
-			clear(b.Records[i].Value)
-		}
+		b.release()
 	}()
 	for i := range b.Records[:min(len(b.Records), sampled)] {
 		r := &b.Records[i]

@@ -229,6 +229,10 @@ func (in *dayInput) chooseEpoch(o *PublishOptions, live *schemas.Manifest) error
 		_, err := commonFooter(o.Day, in.segments)
 		return err
 	}
+	if rows[epoch] == 0 {
+		return fault.Mark(fmt.Errorf("publishing %s: epoch %s holds no row of the day", o.Day, epoch), fault.Data,
+			"the segments have rows of "+strings.Join(epochs, ", "))
+	}
 	kept := in.segments[:0]
 	for _, s := range in.segments {
 		if s.epochOf(o.Day) == epoch {

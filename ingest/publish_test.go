@@ -261,6 +261,20 @@ func testPublishRefusesMixedEpochs(t *testing.T) {
 	}
 }
 
+// A backfill from an epoch of which the day has no row says so, whether or not the day was published before.
+func TestPublishFromAnEpochWithoutRows(t *testing.T) {
+	lake := lakeOf(t, [][]byte{litellm(0, nil), litellm(1, nil)})
+	for _, published := range []bool{false, true} {
+		if published {
+			publish(t, lake, 1, 1)
+		}
+		_, err := publishAt(t, ingest.PublishOptions{Lake: lake, Day: baseDay, Backfill: true, Epoch: "e9"})
+		if fault.Of(err) != fault.Data || !strings.Contains(err.Error(), "e9") {
+			t.Errorf("published %v: %v", published, err)
+		}
+	}
+}
+
 func TestPublishKeepsTheOldBuildOnFailure(t *testing.T) {
 	eachStore(t, testPublishKeepsTheOldBuildOnFailure)
 }

@@ -1,7 +1,7 @@
 package ingest
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"tailgate/internal/objstore"
 	"tailgate/internal/parquetio"
@@ -158,10 +159,7 @@ func (b *build) reportOdd(tokens map[uint32]string) {
 		out.Worst = append(out.Worst, OddID{RequestID: tokens[row], Rows: int64(n)})
 	}
 	slices.SortFunc(out.Worst, func(a, b OddID) int {
-		if a.Rows != b.Rows {
-			return int(b.Rows - a.Rows)
-		}
-		return bytes.Compare([]byte(a.RequestID), []byte(b.RequestID))
+		return cmp.Or(cmp.Compare(b.Rows, a.Rows), strings.Compare(a.RequestID, b.RequestID))
 	})
 	out.Worst = out.Worst[:min(len(out.Worst), 10)]
 }

@@ -30,10 +30,11 @@ const (
 	DeadBadTokens   = "implausible_tokens"
 	DeadHash        = "not_hashable"  // the anonymizer refused the prompt
 	DeadFault       = "decoder_fault" // our own code broke on it
+	DeadBatch       = "broken_batch"  // of a batch of Kafka's that cannot be read, though its checksum is right
 )
 
 // DeadReasons lists the reasons of dead letters.
 func DeadReasons() []string {
 	return []string{DeadTooBig, DeadBomb, DeadFramed, DeadCompressed, DeadBadJSON, DeadLayout, DeadBadField, DeadMissingTime,
-		DeadBadTime, DeadBadTokens, DeadHash, DeadFault}
+		DeadBadTime, DeadBadTokens, DeadHash, DeadFault, DeadBatch}
 }

@@ -25,10 +25,7 @@ const (
 	publishPatience = 5 * time.Minute
 )
 
-// keySegment is the footer key that holds a segment's facts as JSON.
-const keySegment = "tailgate.segment"
-
-// segmentFacts is what a segment says of itself in its footer.
+// segmentFacts is what a segment says of itself in its footer, as JSON under schemas.KeySegment.
 type segmentFacts struct {
 	First int64 `json:"first"` // first offset covered
 	Last  int64 `json:"last"`  // last offset that held a message, -1 when none did
@@ -167,7 +164,7 @@ func readFacts(ctx context.Context, s objects, key string, fits func(*segmentFac
 		return seg, err
 	}
 	seg.footer = footer
-	if footer[schemas.KeySchema] != schemas.TableSegment || json.Unmarshal([]byte(footer[keySegment]), &seg.facts) != nil {
+	if footer[schemas.KeySchema] != schemas.TableSegment || json.Unmarshal([]byte(footer[schemas.KeySegment]), &seg.facts) != nil {
 		return seg, fault.Mark(fmt.Errorf("reading %s: not a segment", seg.path), fault.Data, "")
 	}
 	if seg.facts.Rows != rows || !fits(&seg.facts) {

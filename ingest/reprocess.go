@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -63,7 +64,7 @@ func Reprocess(ctx context.Context, src Source, o Options, reasons []string) (*R
 	p := &reprocessor{src: src, store: o.lake(), opts: &o, reasons: reasons, parts: map[logID]Partition{},
 		report: &ReprocessReport{Skips: map[string]int64{}}}
 	for _, part := range parts {
-		id := logID{topic: o.Anonymizer.Token("topic", []byte(part.Topic)), partition: part.ID}
+		id := logID{topic: o.topicToken(part.Topic), partition: part.ID}
 		p.parts[id] = part
 	}
 	logs, err := logsIn(ctx, p.store)
@@ -127,9 +128,11 @@ func (p *reprocessor) segment(ctx context.Context, id logID, s *segmentFile) err
 		return err
 	}
 	out := &resolution{facts: segmentFacts{First: s.facts.First, Last: -1, Next: s.facts.Next, Counts: newCounts(),
-		Days: map[string]int64{}, Format: p.opts.Format}}
+		Days: map[string]int64{}, Format: p.opts.gateway()}}
+	log := logReader{w: w}
+	defer log.batch.release()
 	for _, offset := range slices.Sorted(maps.Keys(byOffset)) {
-		record, err := fetchAt(ctx, w, offset)
+		record, err := log.at(ctx, offset)
 		if err != nil {
 			return err
 		}
@@ -180,25 +183,36 @@ func (p *reprocessor) worker(ctx context.Context, id logID, s *segmentFile) (*wo
 	return w, nil
 }
 
-// fetchAt returns the record at an offset, nil when the source does not hold it any more.
-func fetchAt(ctx context.Context, w *worker, offset int64) (*Record, error) {
-	if offset < w.part.First || w.part.End >= 0 && offset >= w.part.End {
+// logReader reads records of a partition by their offsets, each once and in their order. What one fetch brought is kept
+// for the next offsets.
+type logReader struct {
+	w     *worker
+	from  int64
+	batch Batch
+}
+
+// at returns the record at an offset, nil when the source does not hold it any more. It is valid until the next call.
+func (l *logReader) at(ctx context.Context, offset int64) (*Record, error) {
+	if offset < l.w.part.First || l.w.part.End >= 0 && offset >= l.w.part.End {
 		return nil, nil
 	}
-	w.pos = offset
-	b, err := w.fetch(ctx)
-	if errors.Is(err, ErrOutOfRange) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	for i := range b.Records {
-		if r := &b.Records[i]; r.Offset == offset {
-			return r, nil
+	if offset < l.from || offset >= l.batch.Next {
+		l.batch.release()
+		l.w.pos = offset
+		b, err := l.w.fetch(ctx)
+		if errors.Is(err, ErrOutOfRange) {
+			return nil, nil
 		}
+		if err != nil {
+			return nil, err
+		}
+		l.from, l.batch = offset, b
 	}
-	return nil, nil
+	i, ok := slices.BinarySearchFunc(l.batch.Records, offset, func(r Record, o int64) int { return cmp.Compare(r.Offset, o) })
+	if !ok {
+		return nil, nil
+	}
+	return &l.batch.Records[i], nil
 }
 
 // publish writes what was resolved of a segment.

@@ -94,6 +94,26 @@ func testReprocessResolvesEachLetterOnce(t *testing.T) {
 	segmentRows(t, o.Lake)
 }
 
+// Dead letters beside each other are fetched together, not each with the whole batch around it.
+func TestReprocessFetchesABatchOnce(t *testing.T) {
+	recs := []ingest.Record{message(0, litellm(0, nil))}
+	for i := range 250 {
+		recs = append(recs, message(int64(len(recs)), []byte(`{"lamp":`)))
+		if i%3 == 0 {
+			recs = append(recs, message(int64(len(recs)), litellm(1+i, nil)))
+		}
+	}
+	src := newMemory(recs)
+	o := options(newLake(t))
+	o.MaxBad = 1
+	run(t, src, o)
+	src.fetches = 0
+	r := reprocess(t, src, o)
+	if want := len(recs)/100 + 1; r.Letters != 250 || r.Dead != 250 || src.fetches > want {
+		t.Errorf("%+v in %d fetches, want %d at most", r, src.fetches, want)
+	}
+}
+
 func TestReprocessTellsWhatTheSourceHasNoMore(t *testing.T) {
 	eachStore(t, testReprocessTellsWhatTheSourceHasNoMore)
 }

@@ -133,7 +133,7 @@ func (o *resolution) write(ctx context.Context, s drafts, key string, footer sch
 	}
 	defer f.Discard()
 	keys := footer.Map()
-	keys[keySegment] = string(facts)
+	keys[schemas.KeySegment] = string(facts)
 	w := parquetio.NewWriter[schemas.Request](f, keys, parquetio.SegmentGroup)
 	if err := errors.Join(w.Write(o.rows), w.Close(), f.Sync()); err != nil {
 		return fmt.Errorf("writing reprocessed rows: %w", err)

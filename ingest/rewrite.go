@@ -157,7 +157,7 @@ func (w *rewriter) finish(seg *segmentFile, out *parquetio.Writer[schemas.Reques
 	if err != nil {
 		return fmt.Errorf("rewriting %s: %w", seg.path, err)
 	}
-	out.SetFooter(keySegment, string(text))
+	out.SetFooter(schemas.KeySegment, string(text))
 	if err := errors.Join(out.Close(), d.Sync()); err != nil {
 		return fmt.Errorf("rewriting %s: %w", seg.path, err)
 	}
@@ -165,7 +165,7 @@ func (w *rewriter) finish(seg *segmentFile, out *parquetio.Writer[schemas.Reques
 	if err != nil {
 		return fmt.Errorf("checking a segment: %w", err)
 	}
-	if got, _ := pf.Lookup(keySegment); got != string(text) || pf.NumRows() != facts.Rows {
+	if got, _ := pf.Lookup(schemas.KeySegment); got != string(text) || pf.NumRows() != facts.Rows {
 		return errors.New("checking a segment: the file does not hold what was written")
 	}
 	return nil

@@ -132,7 +132,7 @@ func (s *segment) close() error {
 	if err != nil {
 		return fmt.Errorf("closing a segment: %w", err)
 	}
-	s.writer.SetFooter(keySegment, string(facts))
+	s.writer.SetFooter(schemas.KeySegment, string(facts))
 	if err := errors.Join(s.writeBatch(), s.writer.Close(), s.file.Sync()); err != nil {
 		return fmt.Errorf("closing a segment: %w", err)
 	}
@@ -145,7 +145,7 @@ func (s *segment) verify(facts string) error {
 	if err != nil {
 		return fmt.Errorf("checking a segment: %w", err)
 	}
-	got, _ := pf.Lookup(keySegment)
+	got, _ := pf.Lookup(schemas.KeySegment)
 	columns := len(parquet.SchemaOf(schemas.Request{}).Fields())
 	if pf.NumRows() != s.facts.Rows || got != facts || len(pf.Schema().Fields()) != columns {
 		return errors.New("checking a segment: the file does not hold what was written")

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -89,10 +90,7 @@ func (m *skewMeter) report() []ClockLag {
 		list[i].SkewUs = list[i].MedianUs - fleet
 	}
 	slices.SortFunc(list, func(a, b ClockLag) int {
-		if d := max(b.SkewUs, -b.SkewUs) - max(a.SkewUs, -a.SkewUs); d != 0 {
-			return int(max(min(d, 1), -1))
-		}
-		return strings.Compare(a.Clock, b.Clock)
+		return cmp.Or(cmp.Compare(max(b.SkewUs, -b.SkewUs), max(a.SkewUs, -a.SkewUs)), strings.Compare(a.Clock, b.Clock))
 	})
 	return list
 }

@@ -55,6 +55,7 @@ const (
 	markAborted = "aborted" // record of an aborted transaction; Value is not read
 	markTooBig  = "too_big" // larger than maxRecordBytes; Value is not read
 	markBomb    = "bomb"    // of a compressed batch that inflates to more than maxBatchBytes; not read
+	markBroken  = "broken"  // of a batch that cannot be read from here on, though its checksum is right
 )
 
 // maxRecordBytes bounds one record; larger ones become dead letters.
@@ -66,7 +67,7 @@ type Record struct {
 	Value  []byte
 	Size   int64     // bytes of the message, also where Value was not read
 	Time   time.Time // when the log took the record; zero when not known
-	Mark   string    // "" | control | aborted | too_big
+	Mark   string    // "" or one of the marks
 }
 
 // Batch is what one Fetch brought. Offsets in [from, Next) without a record are holes.
@@ -75,14 +76,12 @@ type Batch struct {
 	Next    int64 // position after the batch
 	High    int64 // end of the partition as seen now, -1 when not known
 	Done    bool  // the source has ended (stdin)
-
-	free func() // takes the memory of the values back; nil = the garbage collector does
 }
 
-// release ends the use of the batch: its values are gone.
+// release ends the use of the batch: its texts are cleared, and its memory goes.
 func (b *Batch) release() {
-	if b.free != nil {
-		b.free()
+	for i := range b.Records {
+		clear(b.Records[i].Value)
 	}
-	b.Records, b.free = nil, nil
+	b.Records = nil
 }

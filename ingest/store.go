@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -186,11 +187,5 @@ func logsIn(ctx context.Context, s objects) ([]logID, error) {
 }
 
 func compareLogs(a, b logID) int {
-	if c := strings.Compare(a.topic, b.topic); c != 0 {
-		return c
-	}
-	if a.generation != b.generation {
-		return a.generation - b.generation
-	}
-	return int(a.partition) - int(b.partition)
+	return cmp.Or(strings.Compare(a.topic, b.topic), cmp.Compare(a.generation, b.generation), cmp.Compare(a.partition, b.partition))
 }

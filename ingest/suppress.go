@@ -2,7 +2,6 @@ package ingest
 
 import (
 	"context"
-	"maps"
 	"slices"
 
 	"tailgate/internal/spill"
@@ -62,7 +61,7 @@ func (f *survey) suppress(ctx context.Context, k, minRequests int) (relabel, []S
 	for c := range labelColumns {
 		if g, ok := groups[c][wordOther]; ok && small(g) {
 			out[c].Nulled = true
-			for _, label := range slices.Collect(maps.Keys(to[c])) {
+			for label := range to[c] {
 				to[c][label] = 0
 			}
 			to[c][wordOther] = 0

@@ -56,18 +56,32 @@ func (w *worker) more(ctx context.Context) (bool, error) {
 	if !w.opts.UntilEnd || w.part.End < 0 || w.part.Err != nil {
 		return false, nil
 	}
-	all, err := w.src.Partitions(ctx)
-	if err != nil {
+	now, there, err := w.partitionNow(ctx)
+	if err != nil || !there || now.End <= w.pos {
 		return false, err
 	}
-	i := slices.IndexFunc(all, func(p Partition) bool { return p.Topic == w.part.Topic && p.ID == w.part.ID })
-	if i < 0 || all[i].End <= w.pos {
-		return false, nil
-	}
-	w.meter.behind.Add(all[i].End - w.part.End)
-	w.part.End, w.part.Err = all[i].End, all[i].Err
+	w.meter.behind.Add(now.End - w.part.End)
+	w.part.End, w.part.Err = now.End, now.Err
 	w.report.Mark = w.part.End
 	return true, nil
+}
+
+// partitionNow lists the worker's partition again; there is false when it is gone. Of files no other one is read for
+// it.
+func (w *worker) partitionNow(ctx context.Context) (p Partition, there bool, err error) {
+	if files, ok := w.src.(*Files); ok {
+		p, err = files.partition(ctx, w.part.Topic)
+		return p, true, err
+	}
+	all, err := w.src.Partitions(ctx)
+	if err != nil {
+		return p, false, err
+	}
+	i := slices.IndexFunc(all, func(p Partition) bool { return p.Topic == w.part.Topic && p.ID == w.part.ID })
+	if i < 0 {
+		return p, false, nil
+	}
+	return all[i], true, nil
 }
 
 // ownPartitions are those of worker i of n.

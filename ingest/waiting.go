@@ -59,9 +59,6 @@ func LookAhead(ctx context.Context, src Source, o Options) ([]Waiting, error) {
 						break
 					}
 				}
-				for j := range b.Records {
-					clear(b.Records[j].Value)
-				}
 				b.release()
 			}
 		}

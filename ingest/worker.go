@@ -197,7 +197,9 @@ func (w *worker) take(ctx context.Context, b Batch) error {
 		w.seg.facts.High = max(w.seg.facts.High, b.High)
 		w.seg.weigh()
 		w.meter.records.Add(1)
-		w.meter.bytes.Add(r.Size)
+		if r.Mark != markBomb { // nobody knows how large it is
+			w.meter.bytes.Add(r.Size)
+		}
 		if w.full() {
 			if err := w.flush(ctx); err != nil || w.pos != r.Offset+1 {
 				return err // after a lost race the position is another one: fetch from there

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"tailgate/internal/fault"
@@ -78,18 +77,17 @@ func (w *worker) stalled(last error) error {
 
 // jump handles a position that retention deleted while the run was under way.
 func (w *worker) jump(ctx context.Context) error {
-	all, err := w.src.Partitions(ctx)
+	now, there, err := w.partitionNow(ctx)
 	if err != nil {
 		return err
 	}
-	i := slices.IndexFunc(all, func(p Partition) bool { return p.Topic == w.part.Topic && p.ID == w.part.ID })
-	if i < 0 || all[i].First <= w.pos {
+	if !there || now.First <= w.pos {
 		return resetError(w.part, w.pos)
 	}
 	if !w.opts.AllowGap {
-		return gapError(all[i], w.pos)
+		return gapError(now, w.pos)
 	}
-	to := all[i].First
+	to := now.First
 	if w.part.End >= 0 {
 		to = min(to, w.part.End)
 	}

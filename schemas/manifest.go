@@ -10,7 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"sort"
+	"slices"
 
 	"tailgate/internal/atomicfile"
 	"tailgate/internal/fault"
@@ -94,7 +94,7 @@ func InputsDigest(files []FileDigest) string {
 	for i, f := range files {
 		sums[i] = f.SHA256
 	}
-	sort.Strings(sums)
+	slices.Sort(sums)
 	h := sha256.New()
 	for _, s := range sums {
 		io.WriteString(h, s)

@@ -64,7 +64,7 @@ var (
 	}
 	deadReasons = []string{
 		"too_big", "inflates", "schema_framed", "compressed", "bad_json", "wrong_layout", "bad_field", "missing_time",
-		"implausible_time", "implausible_tokens", "not_hashable", "decoder_fault",
+		"implausible_time", "implausible_tokens", "not_hashable", "decoder_fault", "broken_batch",
 	}
 	requestStatus = []string{
 		StatusOK, StatusClientError, StatusRateLimited, StatusServerError, StatusTimeout, StatusCancelled, StatusBlocked,
@@ -186,7 +186,7 @@ func profileStrings(table string, tenant, class, model StringRule) map[string]St
 	}
 	columns, ok := map[string]map[string]StringRule{
 		TableProfileMeta: {
-			"source": {Enum: []string{"lake", "trace"}}, "inputs_sha256": {Pattern: patternDigest},
+			"source": {Enum: []string{"lake", "trace", "servegen", "*"}}, "inputs_sha256": {Pattern: patternDigest},
 			"tokenizer": {Pattern: patternTokenizer}, "model": model, "epoch": {Pattern: patternEpoch},
 		},
 		TableProfileRate: {}, TableProfileIAT: {}, TableProfileDispersion: {}, TableProfileSession: {},
@@ -220,7 +220,7 @@ func profileStrings(table string, tenant, class, model StringRule) map[string]St
 
 // Footer keys of some tables only, with JSON in them.
 const (
-	KeySegment = "tailgate.segment"    // what a segment covers
+	KeySegment = "tailgate.segment"    // what a segment covers: offsets, counts, days
 	KeyTrace   = "tailgate.trace_meta" // where a trace comes from
 )
 
@@ -237,6 +237,6 @@ func FooterStrings() map[string]StringRule {
 		KeyTokenizer: {Pattern: patternTokenizer}, KeyTemplate: {Pattern: patternTokenizer},
 		KeyModels: {Tokens: "m", Pattern: `(mixed)?`}, KeyEpoch: {Pattern: patternEpoch}, KeyInputs: {Pattern: patternDigest},
 		KeyTrace:   {Operator: true},
-		KeySegment: {Tokens: "kdcx", Pattern: `[a-z_]{1,24}|\d{4}-\d{2}-\d{2}`, Enum: gateways},
+		KeySegment: {Tokens: "kdcx", Pattern: `[a-z_]{1,24}|\d{4}-\d{2}-\d{2}|` + patternMapped + `|` + patternEpoch, Enum: gateways},
 	}
 }

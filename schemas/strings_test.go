@@ -38,6 +38,22 @@ func TestEveryStringColumnHasARule(t *testing.T) {
 	}
 }
 
+// What segments and profiles say of themselves fits the rules: a mapping of one's own, epochs by day, what merging leaves.
+func TestRulesTakeWhatIsWritten(t *testing.T) {
+	segment := schemas.FooterStrings()[schemas.KeySegment].Matcher(nil)
+	for _, v := range []string{"litellm-spend", "mapped:my-kong_2.1", "b-20261118T093000.123456Z", "2026-11-18", "skipped_messages", "k_ajwkcaglbi52k"} {
+		if !segment(v) {
+			t.Errorf("a segment may not say %q", v)
+		}
+	}
+	source := schemas.StringColumns(schemas.TableProfileMeta)["source"].Matcher(nil)
+	for _, v := range []string{"lake", "trace", "servegen", "*"} {
+		if !source(v) {
+			t.Errorf("a profile may not be of %q", v)
+		}
+	}
+}
+
 // Only what the operator wrote is free, and only in tables that no prompt comes near.
 func TestTheLakeHasNoFreeText(t *testing.T) {
 	for _, table := range []string{schemas.TableRequests, schemas.TableSegment, schemas.TableDeadLetters} {

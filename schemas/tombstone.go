@@ -21,7 +21,7 @@ type Tombstone struct {
 	// Pseudonyms are the tokens that rows had under the pseudonym keys that lived.
 	Pseudonyms []string  `json:"pseudonyms"`
 	At         time.Time `json:"at"` // of the first request to forget, UTC
-	// Open is what is still to be done, Done when nothing is.
+	// Open is what is still to be done; nil when nothing is.
 	Open *ForgetWork `json:"open,omitempty"`
 }
 

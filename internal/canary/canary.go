@@ -80,7 +80,7 @@ func (p *Planter) plant(v any, path string) any {
 	return v
 }
 
-// Texts are what Binary looks for in the fixtures that are no JSON.
+// fixtureTexts are what Binary looks for in the fixtures that are no JSON.
 func fixtureTexts() []string {
 	return []string{"You keep the fictional lighthouse log.", "Was the lamp lit at nine?", "It was lit until the storm and then"}
 }

@@ -70,13 +70,16 @@ type session struct {
 	known    int // messages that a record had
 }
 
-// New returns a log.
+// New returns a log; an error for a kind of texts that there is not.
 func New(o Options) (*Log, error) {
 	words, err := vocabulary()
 	if err != nil {
 		return nil, err
 	}
 	l := &Log{o: o.withDefaults(), texts: textcorpus.New(o.Seed, words), r: rng.New(o.Seed, "chatlogs")}
+	if l.spare, err = l.texts.Document(nil, l.o.Kind); err != nil {
+		return nil, err
+	}
 	for range l.o.Systems {
 		l.systems = append(l.systems, l.text(l.o.System))
 	}
@@ -103,7 +106,7 @@ func (l *Log) text(size int) string {
 	var b strings.Builder
 	for b.Len() < size {
 		if len(l.spare) == 0 {
-			l.spare, _ = l.texts.Document(nil, l.o.Kind) // fails for a kind that there is not: New drew one
+			l.spare, _ = l.texts.Document(nil, l.o.Kind) // fails for a kind that there is not, and New drew one of this kind
 		}
 		n := min(size-b.Len(), len(l.spare))
 		for n < len(l.spare) && !utf8.RuneStart(l.spare[n]) {

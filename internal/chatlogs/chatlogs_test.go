@@ -30,4 +30,7 @@ func TestRecords(t *testing.T) {
 	if !bytes.Equal(all[0], all[1]) {
 		t.Error("equal options gave other bytes")
 	}
+	if _, err := chatlogs.New(chatlogs.Options{Kind: "nosuch"}); err == nil {
+		t.Error("a kind of texts that there is not was taken")
+	}
 }
