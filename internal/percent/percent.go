@@ -14,8 +14,10 @@ func Parse(s string) (float64, error) {
 	number, hundredths := strings.CutSuffix(s, "%")
 	x, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
 	switch {
-	case err != nil || math.IsNaN(x) || math.IsInf(x, 0):
-		return 0, errors.New("not a number or a percentage")
+	case math.IsNaN(x) || math.IsInf(x, 0):
+		return 0, errors.New("not a finite number")
+	case err != nil:
+		return 0, errors.New("invalid number or percentage")
 	case hundredths:
 		x /= 100
 	}
