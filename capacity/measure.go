@@ -79,37 +79,44 @@ func (t *Test) make(ctx context.Context, l Load, blocks int) (*Made, error) {
 	if m := t.journal.find(l); m != nil {
 		return m, nil
 	}
-	for {
-		try := t.journal.tries(l)
-		if try == tries {
-			last := t.journal.Runs[len(t.journal.Runs)-1]
-			return nil, &InvalidError{Run: l.Name, Reason: last.Invalid[0]}
+	earlier := t.journal.tries(l) // by a test that gave up: what was wrong then may be mended now
+	reason := ""
+	for try := earlier; try < earlier+tries; try++ {
+		if try > earlier {
+			t.note(fmt.Sprintf("%s is invalid and is made again: %s", l.Name, reason))
 		}
-		folder := filepath.Join("runs", l.Name)
-		if try > 0 {
-			folder = fmt.Sprintf("%s-again%d", folder, try)
-		}
-		dir := filepath.Join(t.dir, folder)
-		if _, err := schemas.ReadManifest(dir); err != nil { // else a killed test had finished it
-			if err := os.RemoveAll(dir); err != nil {
-				return nil, fmt.Errorf("removing an unfinished run: %w", err)
-			}
-			if err := t.runner.Run(ctx, l, dir); err != nil {
-				return nil, fmt.Errorf("making run %s: %w", l.Name, err)
-			}
-		}
-		m, err := t.read(ctx, l, folder, blocks)
+		m, err := t.attempt(ctx, l, try, blocks)
 		if err != nil {
-			return nil, err
-		}
-		if err := t.journal.add(*m); err != nil {
 			return nil, err
 		}
 		if len(m.Invalid) == 0 {
 			return m, nil
 		}
-		t.note(fmt.Sprintf("%s is invalid and is made again: %s", l.Name, m.Invalid[0]))
+		reason = m.Invalid[0]
 	}
+	return nil, &InvalidError{Run: l.Name, Reason: reason}
+}
+
+// attempt makes a run in a folder of its own and notes what it says; one that a killed test had finished is read.
+func (t *Test) attempt(ctx context.Context, l Load, try, blocks int) (*Made, error) {
+	folder := filepath.Join("runs", l.Name)
+	if try > 0 {
+		folder = fmt.Sprintf("%s-again%d", folder, try)
+	}
+	dir := filepath.Join(t.dir, folder)
+	if _, err := schemas.ReadManifest(dir); err != nil {
+		if err := os.RemoveAll(dir); err != nil {
+			return nil, fmt.Errorf("removing an unfinished run: %w", err)
+		}
+		if err := t.runner.Run(ctx, l, dir); err != nil {
+			return nil, fmt.Errorf("making run %s: %w", l.Name, err)
+		}
+	}
+	m, err := t.read(ctx, l, folder, blocks)
+	if err != nil {
+		return nil, err
+	}
+	return m, t.journal.add(*m)
 }
 
 // read takes from a run's folder what the test needs of it.
