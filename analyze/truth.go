@@ -15,6 +15,7 @@ import (
 	"tailgate/internal/fault"
 	"tailgate/internal/parquetio"
 	"tailgate/internal/stats"
+	"tailgate/internal/wildcard"
 	"tailgate/schemas"
 )
 
@@ -166,7 +167,7 @@ func receivedUs(a *account, zero time.Time) int64 { return a.told.ReceivedAt.Sub
 // readAccounts returns the rows that were sent and are in the truth, and counts all that were sent.
 func readAccounts(ctx context.Context, dir string, told map[string]*schemas.Truth, sent *int) ([]account, error) {
 	paths := []string{filepath.Join(dir, resultsName)}
-	if segments, err := filepath.Glob(filepath.Join(escapeGlob(dir), segmentsGlob)); err == nil && len(segments) > 0 {
+	if segments, err := wildcard.Paths(dir, segmentsGlob); err == nil && len(segments) > 0 {
 		paths = segments
 	}
 	var joined []account
