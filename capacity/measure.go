@@ -136,17 +136,8 @@ func (t *Test) read(ctx context.Context, l Load, folder string, blocks int) (*Ma
 	}
 	m := &Made{Load: l, Folder: folder, Invalid: report.Invalid}
 	m.Facts = RunFacts{Seconds: 60 * float64(report.MeasuredMinutes), Scheduled: report.Scheduled}
-	for _, in := range d.Inputs {
-		if in.Manifest != nil && in.Manifest.Run != nil {
-			if l.MaxInflight > 0 && in.Manifest.Run.MaxInflightReached {
-				m.Facts.Capped, m.Invalid = true, nil // what was asked for: sends wait, and their lag counts
-			}
-			m.Facts.Target = len(in.Manifest.Target) > 0
-			m.Facts.OutputMode = in.Manifest.Run.OutputMode
-			if stop := in.Manifest.Run.Stopped; stop != "" && stop != "duration" && stop != "count" {
-				return nil, fault.Mark(fmt.Errorf("run %s was stopped (%s): %s", l.Name, stop, in.Manifest.Run.AbortedBy), fault.Failure, "look at the target, then start the same command again: it goes on from here")
-			}
-		}
+	if err := m.told(d); err != nil {
+		return nil, err
 	}
 	if known(report.SuccessRate) {
 		m.Facts.SuccessRate = float64(report.SuccessRate)
@@ -183,19 +174,43 @@ func (t *Test) read(ctx context.Context, l Load, folder string, blocks int) (*Ma
 		m.Facts.judged(report.Gate)
 	}
 	if blocks > 0 && len(m.Invalid) == 0 {
-		counts, err := analyze.CountBlocks(ctx, d, gate, gate.ShareRules(), class, blocks)
-		if err != nil {
+		if m.Counts, err = countBlocks(ctx, d, gate, class, blocks); err != nil {
 			return nil, fmt.Errorf("reading run %s: %w", l.Name, err)
-		}
-		for _, rule := range counts {
-			var list []Count
-			for _, c := range rule {
-				list = append(list, Count(c))
-			}
-			m.Counts = append(m.Counts, list)
 		}
 	}
 	return m, nil
+}
+
+// told takes over what the run's manifests say of it; a run that something stopped is an error.
+func (m *Made) told(d *analyze.Data) error {
+	for _, in := range d.Inputs {
+		if in.Manifest == nil || in.Manifest.Run == nil {
+			continue
+		}
+		run := in.Manifest.Run
+		if m.Load.MaxInflight > 0 && run.MaxInflightReached {
+			m.Facts.Capped, m.Invalid = true, nil // what was asked for: sends wait, and their lag counts
+		}
+		m.Facts.Target, m.Facts.OutputMode = len(in.Manifest.Target) > 0, run.OutputMode
+		if stop := run.Stopped; stop != "" && stop != "duration" && stop != "count" {
+			return fault.Mark(fmt.Errorf("run %s was stopped (%s): %s", m.Load.Name, stop, run.AbortedBy), fault.Failure,
+				"look at the target, then start the same command again: it goes on from here")
+		}
+	}
+	return nil
+}
+
+// countBlocks counts the violations of each share rule of the gate in so many parts of a run.
+func countBlocks(ctx context.Context, d *analyze.Data, gate *analyze.Gate, class string, blocks int) (out [][]Count, err error) {
+	counts, err := analyze.CountBlocks(ctx, d, gate, gate.ShareRules(), class, blocks)
+	for _, rule := range counts {
+		var list []Count
+		for _, c := range rule {
+			list = append(list, Count(c))
+		}
+		out = append(out, list)
+	}
+	return out, err
 }
 
 // known tells a figure from null and from infinity, which JSON lacks.

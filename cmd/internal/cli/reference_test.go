@@ -147,11 +147,14 @@ func flagRow(f *pflag.Flag) string {
 }
 
 // cellText is a text that may stand in a table of Markdown. Its lines stay apart; those that are indented go on with the one
-// before.
+// before, and names that are aligned get a colon.
 func cellText(s string) string {
 	var lines []string
 	for line := range strings.Lines(s) {
-		text := strings.Join(strings.Fields(line), " ")
+		text := strings.TrimSpace(line)
+		if name, rest, aligned := strings.Cut(text, "  "); aligned {
+			text = name + ": " + strings.TrimSpace(rest)
+		}
 		if last := len(lines) - 1; last >= 0 && strings.HasPrefix(line, " ") {
 			lines[last] += " " + text
 		} else {
