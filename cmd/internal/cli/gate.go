@@ -2,11 +2,13 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"tailgate/analyze"
 	"tailgate/internal/atomicfile"
+	"tailgate/internal/fault"
 	"tailgate/trace"
 )
 
@@ -48,6 +50,9 @@ Exit codes: 0 done; 1 failed while running; 2 wrong usage; 6 no latencies in the
 			}
 			defer folder.drop()
 			file, err := trace.DayFile(folder.dir, day)
+			if fault.Of(err) == fault.Usage {
+				return usage(fmt.Errorf("%s has no day %s", lake, day), "publish it first")
+			}
 			if err != nil {
 				return folder.renamed(err)
 			}
