@@ -8,6 +8,7 @@ import (
 
 	"tailgate/analyze"
 	"tailgate/internal/fault"
+	"tailgate/internal/yamldoc/yamltest"
 )
 
 const designGate = `capacity_gate:
@@ -86,12 +87,7 @@ origin: middle
 headroom: 120%
 colour: red
 `
-	_, err := analyze.ParseGate("gate.yaml", []byte(text), nil)
-	if err == nil || fault.Of(err) != fault.Usage {
-		t.Fatalf("error %v of kind %v", err, fault.Of(err))
-	}
-	lines := strings.Split(err.Error(), "\n")
-	want := []string{
+	yamltest.Faults(t, parseGate, map[string]yamltest.File{"all at once": {Text: text, Want: []string{
 		"gate.yaml:2: variable UNSET is not set", "gate.yaml:3: ttft_p99 stands twice", `gate.yaml:4: unknown metric "speed"`,
 		`gate.yaml:5: unknown rule "ttft_q99"`, "gate.yaml:6: rule e2e_p49: percentiles go from p50", `gate.yaml:7: tpot_p95: limit ">= 3ms" must be a bound like <= 800ms`,
 		`gate.yaml:8: itl_p99: limit "5 parsecs": unknown unit "parsecs"`, `gate.yaml:9: success_rate: limit "99.95": a share lies between 0 and 1`,
@@ -100,15 +96,13 @@ colour: red
 		"gate.yaml:17: input_length must be a range", "gate.yaml:18: a bucket needs at least one rule", "gate.yaml:19: queue_depth_max is judged on the whole run",
 		`gate.yaml:20: warmup: "soon"`, `gate.yaml:21: confidence: "95"`, `gate.yaml:22: origin: "middle"`, `gate.yaml:23: headroom: "120%"`,
 		`gate.yaml:24: unknown key "colour"`,
-	}
-	if len(lines) != len(want) {
-		t.Errorf("%d faults, want %d:\n%s", len(lines), len(want), err)
-	}
-	for i := range min(len(lines), len(want)) {
-		if !strings.Contains(lines[i], want[i]) {
-			t.Errorf("fault %d is %q, want %q", i, lines[i], want[i])
-		}
-	}
+	}}})
+}
+
+// parseGate tells what a gate is refused for.
+func parseGate(data []byte) error {
+	_, err := analyze.ParseGate("gate.yaml", data, nil)
+	return err
 }
 
 func TestUnreadableGates(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"sort"
 
 	"tailgate/internal/fault"
+	"tailgate/internal/wildcard"
 	"tailgate/schemas"
 )
 
@@ -104,8 +105,7 @@ func (d *Data) loadFolder(ctx context.Context, dir string) error {
 // segmentsIn lists the segments of results in dir, in order.
 func segmentsIn(dir string) []string {
 	// The pattern is a constant and well formed.
-	found, _ := filepath.Glob(filepath.Join(escapeGlob(dir), segmentsGlob))
-	sort.Strings(found)
+	found, _ := wildcard.Paths(dir, segmentsGlob)
 	return found
 }
 
@@ -113,7 +113,7 @@ func segmentsIn(dir string) []string {
 func foldersIn(dir, pattern string) []string {
 	var out []string
 	// The pattern is a constant and well formed.
-	found, _ := filepath.Glob(filepath.Join(escapeGlob(dir), pattern))
+	found, _ := wildcard.Paths(dir, pattern)
 	for _, path := range found {
 		if st, err := os.Stat(path); err == nil && st.IsDir() {
 			out = append(out, path)
@@ -150,18 +150,6 @@ func checkListed(m *schemas.Manifest, path string, size int64) error {
 		}
 	}
 	return nil
-}
-
-func escapeGlob(dir string) string {
-	out := make([]byte, 0, len(dir))
-	for i := range len(dir) {
-		switch dir[i] {
-		case '*', '?', '[', '\\':
-			out = append(out, '\\')
-		}
-		out = append(out, dir[i])
-	}
-	return string(out)
 }
 
 // endInput records an input whose rows have been appended to every column. Shards of one run have one start on the

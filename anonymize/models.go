@@ -2,7 +2,6 @@ package anonymize
 
 import (
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"tailgate/internal/yamldoc"
@@ -69,11 +68,7 @@ type modelParser struct {
 func (p modelParser) rules(root yamldoc.Node) []ModelRule {
 	var rules []ModelRule
 	for _, f := range p.Fields(root, "a models file", "models") {
-		list, ok := yamldoc.Sequence(f.Value)
-		if !ok || len(list) == 0 {
-			p.Faultf(f.Value, "models must be a list with at least one entry")
-		}
-		for _, n := range list {
+		for _, n := range p.Entries(f.Value, "models") {
 			rules = append(rules, p.rule(n))
 		}
 	}
@@ -110,7 +105,7 @@ func (p modelParser) rule(n yamldoc.Node) ModelRule {
 			r.AdapterAfter = p.Name(f.Value)
 		}
 	}
-	if yamldoc.IsMapping(n) && !slices.ContainsFunc(fields, func(f yamldoc.Field) bool { return f.Key == "model" }) {
+	if yamldoc.IsMapping(n) && !yamldoc.Has(fields, "model") {
 		p.Faultf(n, "model is missing")
 	}
 	return r

@@ -10,6 +10,7 @@ import (
 
 	"tailgate/anonymize"
 	"tailgate/internal/fault"
+	"tailgate/internal/yamldoc/yamltest"
 )
 
 func TestParseModels(t *testing.T) {
@@ -35,31 +36,20 @@ models:
 }
 
 func TestBrokenModelFiles(t *testing.T) {
-	for name, tc := range map[string]struct {
-		text string
-		want []string
-	}{
-		"no YAML":     {"models: [", []string{"m.yaml:1: not readable as YAML"}},
-		"empty":       {"", []string{"m.yaml:1: the file is empty"}},
-		"other key":   {"rules: []", []string{`m.yaml:1: unknown key "rules"`}},
-		"no list":     {"models: larch", []string{"m.yaml:1: models must be a list"}},
-		"empty list":  {"models: []", []string{"m.yaml:1: models must be a list"}},
-		"no document": {"[]", []string{"m.yaml:1: a models file must be key: value pairs"}},
-		"all at once": {"models:\n  - {tokenizer: o200k, color: red}\n  - {model: a, specials: some}\n  - {model: [], template: {}}\n  - plain\n",
-			[]string{`m.yaml:2: unknown key "color"`, "m.yaml:2: model is missing", "m.yaml:3: specials must be own or all", "m.yaml:4: the list is empty", "m.yaml:4: must be one value", "m.yaml:5: an entry of models must be key: value pairs"}},
-		"no model": {"models:\n  - {tokenizer: o200k}\n", []string{"m.yaml:2: model is missing"}},
-	} {
-		_, err := anonymize.ParseModels("m.yaml", []byte(tc.text))
-		if fault.Of(err) != fault.Usage {
-			t.Errorf("%s: %v", name, err)
-			continue
-		}
-		for _, want := range tc.want {
-			if !strings.Contains(err.Error(), want) {
-				t.Errorf("%s: %q is not told: %v", name, want, err)
-			}
-		}
-	}
+	yamltest.Faults(t, func(data []byte) error {
+		_, err := anonymize.ParseModels("m.yaml", data)
+		return err
+	}, map[string]yamltest.File{
+		"no YAML":     {Text: "models: [", Want: []string{"m.yaml:1: not readable as YAML"}},
+		"empty":       {Text: "", Want: []string{"m.yaml:1: the file is empty"}},
+		"other key":   {Text: "rules: []", Want: []string{`m.yaml:1: unknown key "rules"`}},
+		"no list":     {Text: "models: larch", Want: []string{"m.yaml:1: models must be a list"}},
+		"empty list":  {Text: "models: []", Want: []string{"m.yaml:1: models must be a list"}},
+		"no document": {Text: "[]", Want: []string{"m.yaml:1: a models file must be key: value pairs"}},
+		"all at once": {Text: "models:\n  - {tokenizer: o200k, color: red}\n  - {model: a, specials: some}\n  - {model: [], template: {}}\n  - plain\n",
+			Want: []string{`m.yaml:2: unknown key "color"`, "m.yaml:2: model is missing", "m.yaml:3: specials must be own or all", "m.yaml:4: the list is empty", "m.yaml:4: must be one value", "m.yaml:5: an entry of models must be key: value pairs"}},
+		"no model": {Text: "models:\n  - {tokenizer: o200k}\n", Want: []string{"m.yaml:2: model is missing"}},
+	})
 }
 
 func FuzzParseModels(f *testing.F) {

@@ -11,8 +11,6 @@ import (
 	"slices"
 	"text/tabwriter"
 
-	"github.com/goccy/go-yaml"
-
 	"tailgate/internal/fault"
 	"tailgate/internal/smallfile"
 	"tailgate/internal/yamldoc"
@@ -34,14 +32,11 @@ func ReadEnvelope(path string) (*Envelope, error) {
 		return nil, fmt.Errorf("reading envelope: %w", err)
 	}
 	e := &Envelope{}
-	if line, err := yamldoc.Check(data, maxEnvelope); err != nil {
+	text, line, err := yamldoc.ToJSON(data, maxEnvelope) // the decoder of JSON knows embedded structs
+	if err != nil {
 		return nil, fault.Mark(fmt.Errorf("reading envelope %s:%d: %w", path, line, err), fault.Data, "")
 	}
-	text, err := yaml.YAMLToJSON(data) // whose decoder knows embedded structs
-	if err == nil {
-		err = json.Unmarshal(text, e)
-	}
-	if err != nil {
+	if err := json.Unmarshal(text, e); err != nil {
 		return nil, fault.Mark(fmt.Errorf("reading envelope %s: %w", path, err), fault.Data, "")
 	}
 	if e.Definition == "" || len(e.Rows) == 0 {

@@ -1,6 +1,7 @@
 package capacity
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -17,10 +18,7 @@ type Planned struct {
 
 // Dry lists what Run would make. Times of searches are the medians that were measured, and the budget.
 func (t *Test) Dry() ([]Planned, error) {
-	step := t.plan.Ladder.Step
-	if step == 0 {
-		step = ladderStep
-	}
+	step := cmp.Or(t.plan.Ladder.Step, ladderStep)
 	rungs, most := 10, 13
 	if n := len(t.plan.Ladder.Concurrency); n > 0 {
 		rungs, most = n, n
@@ -30,11 +28,7 @@ func (t *Test) Dry() ([]Planned, error) {
 	}
 	var out []Planned
 	if m := t.plan.Micro; m != nil {
-		each := m.Step
-		if each == 0 {
-			each = ladderStep
-		}
-		length := time.Duration(len(m.Concurrency)) * each
+		length := time.Duration(len(m.Concurrency)) * cmp.Or(m.Step, ladderStep)
 		out = append(out, Planned{"micro", length, length, fmt.Sprintf("%d closed loops of %d + %d tokens", len(m.Concurrency), m.InputLength, m.OutputLength)})
 	}
 	out = append(out, ladder("ladder"))
@@ -60,33 +54,24 @@ func (t *Test) Dry() ([]Planned, error) {
 		}
 	}
 	if s := t.plan.Soak; s != nil {
-		length := s.Length
-		if length == 0 {
-			length = soakLength
-		}
-		length += t.warmup()
+		length := t.warmup() + cmp.Or(s.Length, soakLength)
 		out = append(out, Planned{"soak", length, length, fmt.Sprintf("%d bursts", len(s.Bursts))})
 	}
 	if n := t.plan.NMinus1; n != nil {
 		if n.Search {
 			out = append(out, ladder("ladder with one replica less"))
+			if class := t.plan.Cells[0].Class; class != Mix {
+				out = append(out, ladder("ladder of "+class+" with one replica less"))
+			}
 			if err := search("Safe QPS with one replica less", t.plan.Cells[0], ClusterMinus1); err != nil {
 				return nil, err
 			}
 		} else {
-			length := n.Length
-			if length == 0 {
-				length = t.confirmLength()
-			}
-			length += t.warmup()
+			length := t.warmup() + cmp.Or(n.Length, t.confirmLength())
 			out = append(out, Planned{"one replica less", length, length, "steady"})
 		}
 		if n.Lose != "" {
-			at := n.LoseAt
-			if at == 0 {
-				at = loseAt
-			}
-			length := t.warmup() + 3*at
+			length := t.warmup() + 3*cmp.Or(n.LoseAt, loseAt)
 			out = append(out, Planned{"loss of a replica", length, length, n.Lose})
 		}
 	}

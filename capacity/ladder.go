@@ -1,6 +1,7 @@
 package capacity
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -45,10 +46,7 @@ type Ladder struct {
 func (t *Test) ladder(ctx context.Context, cluster, class string) (*Ladder, error) {
 	out := &Ladder{Class: class}
 	flat := 0
-	step := t.plan.Ladder.Step
-	if step == 0 {
-		step = ladderStep
-	}
+	step := cmp.Or(t.plan.Ladder.Step, ladderStep)
 	warmup := min(ladderWarmup, step/3)
 	for i := 0; ; i++ {
 		slots, more := t.slots(i)
@@ -79,6 +77,48 @@ func (t *Test) ladder(ctx context.Context, cluster, class string) (*Ladder, erro
 	}
 	out.Knee = out.knee()
 	return out, nil
+}
+
+// climbed are the ladders of a test, each climbed once.
+type climbed struct {
+	t  *Test
+	by map[string]*Ladder
+}
+
+func (c *climbed) climb(ctx context.Context, cluster, class string) (*Ladder, error) {
+	key := cluster + "/" + class
+	if l, ok := c.by[key]; ok {
+		return l, nil
+	}
+	l, err := c.t.ladder(ctx, cluster, class)
+	if err != nil {
+		return nil, err
+	}
+	if l.Rate == 0 {
+		return nil, fmt.Errorf("the ladder of %s completed no request", class)
+	}
+	c.by[key] = l
+	return l, nil
+}
+
+// saturated is the rate of a cell's class, requests/s, that a cluster can serve: of a class that is searched beside the
+// others, in the share of its time that they leave, and a tenth at least.
+func (c *climbed) saturated(ctx context.Context, cluster string, cell Cell) (float64, error) {
+	mix, err := c.climb(ctx, cluster, Mix)
+	if err != nil {
+		return 0, err
+	}
+	if cell.Class == Mix {
+		return mix.Rate, nil
+	}
+	own, err := c.climb(ctx, cluster, cell.Class)
+	if err != nil {
+		return 0, err
+	}
+	if c.t.plan.Load == LoadInMix {
+		return own.Rate * max(.1, 1-c.t.others(cell.Class)/mix.Rate), nil
+	}
+	return own.Rate, nil
 }
 
 // rung is a closed loop's run as a rung.

@@ -79,37 +79,44 @@ func (t *Test) make(ctx context.Context, l Load, blocks int) (*Made, error) {
 	if m := t.journal.find(l); m != nil {
 		return m, nil
 	}
-	for {
-		try := t.journal.tries(l)
-		if try == tries {
-			last := t.journal.Runs[len(t.journal.Runs)-1]
-			return nil, &InvalidError{Run: l.Name, Reason: last.Invalid[0]}
+	earlier := t.journal.tries(l) // by a test that gave up: what was wrong then may be mended now
+	reason := ""
+	for try := earlier; try < earlier+tries; try++ {
+		if try > earlier {
+			t.note(fmt.Sprintf("%s is invalid and is made again: %s", l.Name, reason))
 		}
-		folder := filepath.Join("runs", l.Name)
-		if try > 0 {
-			folder = fmt.Sprintf("%s-again%d", folder, try)
-		}
-		dir := filepath.Join(t.dir, folder)
-		if _, err := schemas.ReadManifest(dir); err != nil { // else a killed test had finished it
-			if err := os.RemoveAll(dir); err != nil {
-				return nil, fmt.Errorf("removing an unfinished run: %w", err)
-			}
-			if err := t.runner.Run(ctx, l, dir); err != nil {
-				return nil, fmt.Errorf("making run %s: %w", l.Name, err)
-			}
-		}
-		m, err := t.read(ctx, l, folder, blocks)
+		m, err := t.attempt(ctx, l, try, blocks)
 		if err != nil {
-			return nil, err
-		}
-		if err := t.journal.add(*m); err != nil {
 			return nil, err
 		}
 		if len(m.Invalid) == 0 {
 			return m, nil
 		}
-		t.note(fmt.Sprintf("%s is invalid and is made again: %s", l.Name, m.Invalid[0]))
+		reason = m.Invalid[0]
 	}
+	return nil, &InvalidError{Run: l.Name, Reason: reason}
+}
+
+// attempt makes a run in a folder of its own and notes what it says; one that a killed test had finished is read.
+func (t *Test) attempt(ctx context.Context, l Load, try, blocks int) (*Made, error) {
+	folder := filepath.Join("runs", l.Name)
+	if try > 0 {
+		folder = fmt.Sprintf("%s-again%d", folder, try)
+	}
+	dir := filepath.Join(t.dir, folder)
+	if _, err := schemas.ReadManifest(dir); err != nil {
+		if err := os.RemoveAll(dir); err != nil {
+			return nil, fmt.Errorf("removing an unfinished run: %w", err)
+		}
+		if err := t.runner.Run(ctx, l, dir); err != nil {
+			return nil, fmt.Errorf("making run %s: %w", l.Name, err)
+		}
+	}
+	m, err := t.read(ctx, l, folder, blocks)
+	if err != nil {
+		return nil, err
+	}
+	return m, t.journal.add(*m)
 }
 
 // read takes from a run's folder what the test needs of it.
@@ -129,17 +136,8 @@ func (t *Test) read(ctx context.Context, l Load, folder string, blocks int) (*Ma
 	}
 	m := &Made{Load: l, Folder: folder, Invalid: report.Invalid}
 	m.Facts = RunFacts{Seconds: 60 * float64(report.MeasuredMinutes), Scheduled: report.Scheduled}
-	for _, in := range d.Inputs {
-		if in.Manifest != nil && in.Manifest.Run != nil {
-			if l.MaxInflight > 0 && in.Manifest.Run.MaxInflightReached {
-				m.Facts.Capped, m.Invalid = true, nil // what was asked for: sends wait, and their lag counts
-			}
-			m.Facts.Target = len(in.Manifest.Target) > 0
-			m.Facts.OutputMode = in.Manifest.Run.OutputMode
-			if stop := in.Manifest.Run.Stopped; stop != "" && stop != "duration" && stop != "count" {
-				return nil, fault.Mark(fmt.Errorf("run %s was stopped (%s): %s", l.Name, stop, in.Manifest.Run.AbortedBy), fault.Failure, "look at the target, then start the same command again: it goes on from here")
-			}
-		}
+	if err := m.told(d); err != nil {
+		return nil, err
 	}
 	if known(report.SuccessRate) {
 		m.Facts.SuccessRate = float64(report.SuccessRate)
@@ -176,19 +174,43 @@ func (t *Test) read(ctx context.Context, l Load, folder string, blocks int) (*Ma
 		m.Facts.judged(report.Gate)
 	}
 	if blocks > 0 && len(m.Invalid) == 0 {
-		counts, err := analyze.CountBlocks(ctx, d, gate, gate.ShareRules(), class, blocks)
-		if err != nil {
+		if m.Counts, err = countBlocks(ctx, d, gate, class, blocks); err != nil {
 			return nil, fmt.Errorf("reading run %s: %w", l.Name, err)
-		}
-		for _, rule := range counts {
-			var list []Count
-			for _, c := range rule {
-				list = append(list, Count(c))
-			}
-			m.Counts = append(m.Counts, list)
 		}
 	}
 	return m, nil
+}
+
+// told takes over what the run's manifests say of it; a run that something stopped is an error.
+func (m *Made) told(d *analyze.Data) error {
+	for _, in := range d.Inputs {
+		if in.Manifest == nil || in.Manifest.Run == nil {
+			continue
+		}
+		run := in.Manifest.Run
+		if m.Load.MaxInflight > 0 && run.MaxInflightReached {
+			m.Facts.Capped, m.Invalid = true, nil // what was asked for: sends wait, and their lag counts
+		}
+		m.Facts.Target, m.Facts.OutputMode = len(in.Manifest.Target) > 0, run.OutputMode
+		if stop := run.Stopped; stop != "" && stop != "duration" && stop != "count" {
+			return fault.Mark(fmt.Errorf("run %s was stopped (%s): %s", m.Load.Name, stop, run.AbortedBy), fault.Failure,
+				"look at the target, then start the same command again: it goes on from here")
+		}
+	}
+	return nil
+}
+
+// countBlocks counts the violations of each share rule of the gate in so many parts of a run.
+func countBlocks(ctx context.Context, d *analyze.Data, gate *analyze.Gate, class string, blocks int) (out [][]Count, err error) {
+	counts, err := analyze.CountBlocks(ctx, d, gate, gate.ShareRules(), class, blocks)
+	for _, rule := range counts {
+		var list []Count
+		for _, c := range rule {
+			list = append(list, Count(c))
+		}
+		out = append(out, list)
+	}
+	return out, err
 }
 
 // known tells a figure from null and from infinity, which JSON lacks.

@@ -1,6 +1,7 @@
 package capacity
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -28,9 +29,7 @@ const microStates = "which configuration is faster at one length; no capacity: a
 
 func (t *Test) micro(ctx context.Context) (*Micro, error) {
 	o := *t.plan.Micro
-	if o.Step == 0 {
-		o.Step = ladderStep
-	}
+	o.Step = cmp.Or(o.Step, ladderStep)
 	warmup := min(ladderWarmup, o.Step/3)
 	out := &Micro{InputLength: o.InputLength, OutputLength: o.OutputLength, States: microStates}
 	for _, slots := range o.Concurrency {

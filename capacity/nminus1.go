@@ -1,6 +1,7 @@
 package capacity
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path/filepath"
@@ -62,12 +63,8 @@ func (t *Test) nMinus1(ctx context.Context, whole *SafeQPS, ladder float64) (*NM
 				out.Rate = min(out.Rate, whole.SafeRate)
 			}
 		}
-		length := o.Length
-		if length == 0 {
-			length = t.confirmLength()
-		}
 		m, err := t.make(ctx, Load{Name: "n-1-steady", Layer: LayerMinus1, Cell: steadyPattern(whole.Cell), Cluster: ClusterMinus1, Rate: out.Rate,
-			Warmup: t.warmup(), Length: length, Seed: t.plan.Seed}, 0)
+			Warmup: t.warmup(), Length: cmp.Or(o.Length, t.confirmLength()), Seed: t.plan.Seed}, 0)
 		if err != nil {
 			return nil, err
 		}
@@ -78,10 +75,7 @@ func (t *Test) nMinus1(ctx context.Context, whole *SafeQPS, ladder float64) (*NM
 	if o.Lose == "" {
 		return out, nil
 	}
-	at := o.LoseAt
-	if at == 0 {
-		at = loseAt
-	}
+	at := cmp.Or(o.LoseAt, loseAt)
 	l := Load{Name: "loss", Layer: LayerMinus1, Cell: steadyPattern(whole.Cell), Cluster: ClusterFull, Rate: max(out.Rate, 1e-9), Warmup: t.warmup(),
 		Length: 3 * at, Seed: t.plan.Seed, Lose: o.Lose, LoseAt: at}
 	m, err := t.make(ctx, l, 0)

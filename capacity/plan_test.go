@@ -1,17 +1,13 @@
 package capacity_test
 
 import (
-	"bytes"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/goccy/go-yaml"
 	"github.com/google/go-cmp/cmp"
-	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"tailgate/capacity"
-	"tailgate/internal/fault"
+	"tailgate/internal/yamldoc/yamltest"
 )
 
 func TestParsePlan(t *testing.T) {
@@ -53,7 +49,7 @@ calibration: backtest.json
 
 // Every fault of a plan is told, with its line.
 func TestAPlanTellsAllItsFaults(t *testing.T) {
-	_, err := capacity.ParsePlan("plan.yaml", []byte(`target: http://x:1
+	yamltest.Faults(t, parsePlan, map[string]yamltest.File{"all at once": {Text: `target: http://x:1
 targets: c.yaml
 cells: [mix/real, mix/real, chat, chat/sometimes]
 load: half
@@ -64,71 +60,54 @@ soak: {bursts: [{at: 1m}]}
 n_minus_1: {rate: -1}
 growth: .5
 seeds: 1
-`), nil)
-	if fault.Of(err) != fault.Usage {
-		t.Fatalf("%v", err)
-	}
-	for _, want := range []string{
-		"plan.yaml:1: target and targets contradict", "plan.yaml:3: mix/real stands twice", `plan.yaml:3: cell "chat" is not`, `plan.yaml:3: cell "chat/sometimes"`,
-		`plan.yaml:4: "half" is not`, `plan.yaml:5: reading window "40m..10m": it ends before it begins`, `plan.yaml:6: "soon" is not a time`, `plan.yaml:6: "150%" is not a share`,
-		`plan.yaml:6: unknown key "tries"`, "plan.yaml:7: the steps of concurrency must ascend", "plan.yaml:8: a burst needs for and x",
-		`plan.yaml:9: "-1" is not a number`, "plan.yaml:9: n_minus_1 needs one of", "plan.yaml:10: growth must be 1 or more", `plan.yaml:11: unknown key "seeds"`,
-		"plan.yaml:1: trace is missing", "plan.yaml:1: gate is missing",
-	} {
-		if !strings.Contains(err.Error(), want) {
-			t.Errorf("missing %q in\n%v", want, err)
-		}
-	}
+`, Want: []string{
+		"plan.yaml:1: target and targets contradict", "plan.yaml:1: trace is missing", "plan.yaml:1: gate is missing",
+		"plan.yaml:3: mix/real stands twice", `plan.yaml:3: cell "chat" is not`, `plan.yaml:3: cell "chat/sometimes"`,
+		`plan.yaml:4: "half" is not`, `plan.yaml:5: reading window "40m..10m": it ends before it begins`, `plan.yaml:6: unknown key "tries"`,
+		`plan.yaml:6: "soon" is not a time`, `plan.yaml:6: "150%" is not a share`, "plan.yaml:7: the steps of concurrency must ascend",
+		"plan.yaml:8: a burst needs for and x", `plan.yaml:9: "-1" is not a number`, "plan.yaml:9: n_minus_1 needs one of",
+		"plan.yaml:10: growth must be 1 or more", `plan.yaml:11: unknown key "seeds"`,
+	}}})
+}
+
+// parsePlan tells what a plan is refused for.
+func parsePlan(data []byte) error {
+	_, err := capacity.ParsePlan("plan.yaml", data, nil)
+	return err
 }
 
 // The JSON Schema and the parser take the same plans.
 func TestPlanSchema(t *testing.T) {
-	schema, err := jsonschema.NewCompiler().Compile("../schemas/capacity.schema.json")
-	if err != nil {
-		t.Fatal(err)
-	}
 	const least = "trace: t\ngate: g\ntarget: \"sim:\"\n"
-	for _, tt := range []struct {
-		plan string
-		good bool
-	}{
-		{least, true},
-		{"trace: t\ngate: g\n", false},
-		{least + "targets: c.yaml\n", false},
-		{least + "cells: [mix/real, chat/bursty]\nload: alone\nwindow: 1m..2m\ngrowth: 1.5\nseed: 3\nname: x\nprofile: p\ncalibration: b.json\n", true},
-		{least + "cells: [mix/often]\n", false},
-		{least + "search: {probe: 13m, warmup: 2m, min_probes: 10, error: 2%, confirm: 28m, budget: 5h}\n", true},
-		{least + "search: {tries: 3}\n", false},
-		{least + "ladder: {concurrency: [1, 2], step: 3m}\nlabels: {gpu: h}\nreplay: {api: chat}\n", true},
-		{least + "soak: {length: 1h, share: 80%, bursts: [{at: 1m, for: 1m, x: 2}]}\n", true},
-		{least + "soak: {bursts: [{at: 1m}]}\n", false},
-		{least + "n_minus_1: {target: x, gate: g, rate: 3, search: true, length: 28m, lose: \"kill:1\", lose_at: 5m}\n", true},
-		{least + "n_minus_1: {remove: ./drain.sh, restore: ./undrain.sh}\n", true},
-		{least + "n_minus_1: {target: x, remove: ./drain.sh}\n", false},
-		{least + "n_minus_1: {rate: 3}\n", false},
-		{least + "pairs: {target: b, scales: [1, 1.5], pairs: 4}\n", true},
-		{least + "pairs: {hook: ./switch.sh}\n", true},
-		{least + "pairs: {scales: [1]}\n", false},
-		{least + "pairs: {target: b, targets: c.yaml}\n", false},
-		{least + "pairs: {target: b, pairs: 2}\n", false},
-		{least + "micro: {input_length: 512, output_length: 128, concurrency: [1, 8], step: 2m}\n", true},
-		{least + "micro: {input_length: 512}\n", false},
-		{least + "growth: 0.5\n", false},
-		{least + "speed: 1\n", false},
-	} {
-		asJSON, err := yaml.YAMLToJSON([]byte(tt.plan))
-		if err != nil {
-			t.Fatal(err)
-		}
-		doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(asJSON))
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, parseErr := capacity.ParsePlan("plan.yaml", []byte(tt.plan), nil)
-		if err := schema.Validate(doc); (err == nil) != tt.good || (parseErr == nil) != tt.good {
-			t.Errorf("%s\nschema: %v, parser: %v", tt.plan, err, parseErr)
-		}
-	}
+	yamltest.Schema(t, "../schemas/capacity.schema.json", parsePlan, map[string]bool{
+		least:                       true,
+		"trace: t\ngate: g\n":       false,
+		least + "targets: c.yaml\n": false,
+		least + "cells: [mix/real, chat/bursty]\nload: alone\nwindow: 1m..2m\ngrowth: 1.5\nseed: 3\nname: x\nprofile: p\ncalibration: b.json\n": true,
+		least + "cells: [mix/often]\n": false,
+		least + "search: {probe: 13m, warmup: 2m, min_probes: 10, error: 2%, confirm: 28m, budget: 5h}\n": true,
+		least + "search: {tries: 3}\n": false,
+		least + "ladder: {concurrency: [1, 2], step: 3m}\nlabels: {gpu: h}\nreplay: {api: chat}\n":                     true,
+		least + "soak: {length: 1h, share: 80%, bursts: [{at: 1m, for: 1m, x: 2}]}\n":                                  true,
+		least + "soak: {bursts: [{at: 1m}]}\n":                                                                         false,
+		least + "n_minus_1: {target: x, gate: g, rate: 3, search: true, length: 28m, lose: \"kill:1\", lose_at: 5m}\n": true,
+		least + "n_minus_1: {remove: ./drain.sh, restore: ./undrain.sh}\n":                                             true,
+		least + "n_minus_1: {target: x, remove: ./drain.sh}\n":                                                         false,
+		least + "n_minus_1: {rate: 3}\n":                                                                               false,
+		least + "pairs: {target: b, scales: [1, 1.5], pairs: 4}\n":                                                     true,
+		least + "pairs: {hook: ./switch.sh}\n":                                                                         true,
+		least + "pairs: {scales: [1]}\n":                                                                               false,
+		least + "pairs: {target: b, targets: c.yaml}\n":                                                                false,
+		least + "pairs: {target: b, pairs: 2}\n":                                                                       false,
+		least + "micro: {input_length: 512, output_length: 128, concurrency: [1, 8], step: 2m}\n":                      true,
+		least + "micro: {input_length: 512}\n":                                                                         false,
+		least + "seed: 1.5\n":                                                                                          false,
+		least + "search: {min_probes: 3.5}\n":                                                                          false,
+		least + "ladder: {concurrency: [1.5]}\n":                                                                       false,
+		least + "pairs: {target: b, pairs: 3.5}\n":                                                                     false,
+		least + "growth: 0.5\n":                                                                                        false,
+		least + "speed: 1\n":                                                                                           false,
+	})
 }
 
 func FuzzParsePlan(f *testing.F) {

@@ -2,6 +2,7 @@ package capacity
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -25,12 +26,8 @@ func PresetGate(name string) (string, error) {
 	model, ok := strings.CutPrefix(name, mlperfPrefix)
 	limits, known := mlperf[model]
 	if !ok || !known {
-		names := make([]string, 0, len(mlperf))
-		for m := range mlperf {
-			names = append(names, mlperfPrefix+m)
-		}
-		slices.Sort(names)
-		return "", fault.Mark(fmt.Errorf("unknown preset %q", name), fault.Usage, "presets: "+strings.Join(names, ", "))
+		names := slices.Sorted(maps.Keys(mlperf))
+		return "", fault.Mark(fmt.Errorf("unknown preset %q", name), fault.Usage, "presets: "+mlperfPrefix+strings.Join(names, ", "+mlperfPrefix))
 	}
 	return fmt.Sprintf("capacity_gate:\n  ttft_p99: \"<= %dms\"\n  tpot_p99: \"<= %dms\"\n", limits[0], limits[1]), nil
 }

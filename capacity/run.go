@@ -2,7 +2,6 @@ package capacity
 
 import (
 	"context"
-	"fmt"
 	"time"
 )
 
@@ -16,35 +15,14 @@ func (t *Test) Run(ctx context.Context) (*Envelope, error) {
 			return nil, err
 		}
 	}
-	ladders := map[string]*Ladder{}
-	climb := func(cluster, class string) (*Ladder, error) {
-		key := cluster + "/" + class
-		if l, ok := ladders[key]; ok {
-			return l, nil
-		}
-		l, err := t.ladder(ctx, cluster, class)
-		if err == nil && l.Rate == 0 {
-			err = fmt.Errorf("the ladder of %s completed no request", class)
-		}
-		ladders[key] = l
-		return l, err
-	}
-	mix, err := climb(ClusterFull, Mix)
-	if err != nil {
+	ladders := climbed{t: t, by: map[string]*Ladder{}}
+	if e.Ladder, err = ladders.climb(ctx, ClusterFull, Mix); err != nil {
 		return nil, err
 	}
-	e.Ladder = mix
 	for _, cell := range t.plan.Cells {
-		rate := mix.Rate
-		if cell.Class != Mix {
-			own, err := climb(ClusterFull, cell.Class)
-			if err != nil {
-				return nil, err
-			}
-			rate = own.Rate
-			if t.plan.Load == LoadInMix {
-				rate *= max(.1, 1-t.others(cell.Class)/mix.Rate)
-			}
+		rate, err := ladders.saturated(ctx, ClusterFull, cell)
+		if err != nil {
+			return nil, err
 		}
 		found, err := t.search(ctx, cell, ClusterFull, rate)
 		if err != nil {
@@ -61,11 +39,9 @@ func (t *Test) Run(ctx context.Context) (*Envelope, error) {
 	if t.plan.NMinus1 != nil {
 		rate := 0.0
 		if t.plan.NMinus1.Search {
-			l, err := climb(ClusterMinus1, Mix)
-			if err != nil {
+			if rate, err = ladders.saturated(ctx, ClusterMinus1, whole.Cell); err != nil {
 				return nil, err
 			}
-			rate = l.Rate
 		}
 		if e.NMinus1, err = t.nMinus1(ctx, whole, rate); err != nil {
 			return nil, err
@@ -86,8 +62,5 @@ func (t *Test) others(class string) float64 {
 }
 
 func (t *Test) warmup() time.Duration {
-	if t.plan.Search.Warmup > 0 {
-		return t.plan.Search.Warmup
-	}
-	return 2 * time.Minute
+	return t.plan.Search.filled().Warmup
 }

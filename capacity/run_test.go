@@ -135,8 +135,34 @@ func TestALateClientIsRepeatedAndNeverAPoint(t *testing.T) {
 	}
 	r = &simRunner{sc: fixedSeeds, spoil: func(_ capacity.Load, s *schemas.RunFacts) { s.Invalid = []string{"the client was late"} }}
 	var invalid *capacity.InvalidError
-	if _, err := mustOpen(t, t.TempDir(), quickPlan(t), r).Run(t.Context()); !errors.As(err, &invalid) || len(r.made) != 3 {
+	dir := t.TempDir()
+	if _, err := mustOpen(t, dir, quickPlan(t), r).Run(t.Context()); !errors.As(err, &invalid) || len(r.made) != 3 {
 		t.Errorf("%v after %v", err, r.made)
+	}
+	// A client that was mended gets its run, whatever was noted in between.
+	plan := quickPlan(t)
+	plan.Ladder.Concurrency = []int{64}
+	if _, err := mustOpen(t, dir, plan, &simRunner{sc: fixedSeeds, failAt: 2}).Run(t.Context()); err == nil || errors.As(err, &invalid) {
+		t.Errorf("the ladder of another list: %v", err)
+	}
+	again := &simRunner{sc: fixedSeeds}
+	if _, err := mustOpen(t, dir, quickPlan(t), again).Run(t.Context()); err != nil || again.made[0] != r.made[0] {
+		t.Errorf("%v, made %v", err, again.made)
+	}
+}
+
+// The others of a mix are taken off what the cluster can do for a class once.
+func TestAClassBesideOthersIsSearchedFromItsShare(t *testing.T) {
+	p := quickPlan(t)
+	p.Cells = []capacity.Cell{{Class: "chat", Pattern: capacity.PatternPoisson}}
+	r := &simRunner{sc: fixedSeeds, failAt: 8} // behind two ladders of three rungs and one probe
+	if _, err := mustOpen(t, t.TempDir(), p, r).Run(t.Context()); err == nil {
+		t.Fatal("the eighth run was made")
+	}
+	probe := r.loads[6]
+	// The cluster serves 4/s of either class; half a request a second is of the other.
+	if want := .75 * 3.5; probe.Layer != capacity.LayerSearch || probe.Others < .49 || probe.Others > .51 || probe.Rate < .95*want || probe.Rate > 1.05*want {
+		t.Errorf("the first probe is %+v, want about %g/s", probe, want)
 	}
 }
 

@@ -37,7 +37,8 @@ type SafeQPS struct {
 // defaultBudget keeps a plan of one search within a working day.
 const defaultBudget = 5 * time.Hour
 
-// search finds the Safe QPS of a cell on a cluster whose saturated rate is known.
+// search finds the Safe QPS of a cell on a cluster that serves its class at the rate ladder when it is saturated, beside the
+// others where they are sent too.
 func (t *Test) search(ctx context.Context, cell Cell, cluster string, ladder float64) (*SafeQPS, error) {
 	o := t.searchOptions(cell, cluster)
 	o.Ladder = ladder
@@ -45,14 +46,8 @@ func (t *Test) search(ctx context.Context, cell Cell, cluster string, ladder flo
 	if cell.Pattern == PatternReal {
 		base.From = max(base.From, o.Warmup)
 	}
-	production := t.traffic.Rate(cell.Class, 0, t.traffic.Length)
-	if cell.Class != Mix {
-		all := t.traffic.Rate(Mix, 0, t.traffic.Length)
-		// What the cluster has for the class: its rate beside the others, or its share of the requests.
-		if t.plan.Load == LoadInMix {
-			base.Others = all - production
-			o.Ladder = max(ladder-base.Others, .1*ladder)
-		}
+	if cell.Class != Mix && t.plan.Load == LoadInMix {
+		base.Others = t.others(cell.Class)
 	}
 	window, err := t.window(ctx, &o, &base)
 	if err != nil {

@@ -69,9 +69,12 @@ func (o SearchOptions) Validate() error {
 			errs = append(errs, fmt.Errorf("rule %s: an allowed share of %v cannot be searched for, it must be in (0, 0.5)", r.Name, r.Allowed))
 		}
 	}
-	for name, d := range map[string]time.Duration{"probe": o.Probe, "warmup": o.Warmup, "confirm": o.Confirm, "budget": o.Budget} {
-		if d < 0 {
-			errs = append(errs, fmt.Errorf("%s must be >= 0, not %v", name, d))
+	for _, t := range []struct {
+		name string
+		d    time.Duration
+	}{{"probe", o.Probe}, {"warmup", o.Warmup}, {"confirm", o.Confirm}, {"budget", o.Budget}} {
+		if t.d < 0 {
+			errs = append(errs, fmt.Errorf("%s must be >= 0, not %v", t.name, t.d))
 		}
 	}
 	if o.Probe > 0 && o.Probe < 2*shortestBlock {

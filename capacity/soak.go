@@ -1,6 +1,7 @@
 package capacity
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path/filepath"
@@ -54,12 +55,7 @@ func steadyPattern(c Cell) Cell {
 
 func (t *Test) soak(ctx context.Context, of *SafeQPS) (*Soak, error) {
 	o := *t.plan.Soak
-	if o.Length == 0 {
-		o.Length = soakLength
-	}
-	if o.Share == 0 {
-		o.Share = soakShare
-	}
+	o.Length, o.Share = cmp.Or(o.Length, soakLength), cmp.Or(o.Share, soakShare)
 	l := Load{Name: "soak", Layer: LayerSoak, Cell: steadyPattern(of.Cell), Cluster: ClusterFull, Rate: o.Share * of.SafeRate,
 		Warmup: t.warmup(), Length: o.Length, Seed: t.plan.Seed, Bursts: o.Bursts}
 	m, err := t.make(ctx, l, 0)

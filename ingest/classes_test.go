@@ -1,13 +1,12 @@
 package ingest_test
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"tailgate/ingest"
-	"tailgate/internal/fault"
+	"tailgate/internal/yamldoc/yamltest"
 )
 
 func TestClassRules(t *testing.T) {
@@ -71,34 +70,18 @@ func TestDefaultClasses(t *testing.T) {
 }
 
 func TestClassFilesReportEveryFault(t *testing.T) {
-	for name, c := range map[string]struct {
-		file string
-		want []string
-	}{
-		"many": {"rules:\n  - {class: Big, tools: maybe}\n  - {class: a, op: [chat, talk]}\n  - {route: x}\n  - {class: b, colour: red}\n  - {class: c, input_tokens: [9, 3]}\n",
-			[]string{"f:2: class must", "f:2: want true or false", "f:3: op \"talk\"", "f:4: class is missing", "f:5: unknown condition", "f:6: the range is empty"}},
-		"syntax":   {"rules: [\n", []string{"f:1: not valid YAML"}},
-		"empty":    {"", []string{"f:1: want one document"}},
-		"no rules": {"classes: []\n", []string{"f:1: unknown key \"classes\""}},
-		"a list":   {"- class: a\n", []string{"f:1: want key: value pairs"}},
-		"types":    {"rules:\n  - {class: a, route: [], model: {}, input_tokens: 5}\n", []string{"f:2: the list is empty", "f:2: want a text", "f:2: want a range"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			_, err := ingest.ParseClasses("f", []byte(c.file))
-			if fault.Of(err) != fault.Usage {
-				t.Fatalf("%v", err)
-			}
-			lines := strings.Split(err.Error(), "\n")
-			if len(lines) != len(c.want) {
-				t.Fatalf("%d faults, want %d: %v", len(lines), len(c.want), err)
-			}
-			for i, want := range c.want {
-				if !strings.HasPrefix(lines[i], want) {
-					t.Errorf("fault %q, want %q", lines[i], want)
-				}
-			}
-		})
-	}
+	yamltest.Faults(t, func(data []byte) error {
+		_, err := ingest.ParseClasses("f", data)
+		return err
+	}, map[string]yamltest.File{
+		"many": {Text: "rules:\n  - {class: Big, tools: maybe}\n  - {class: a, op: [chat, talk]}\n  - {route: x}\n  - {class: b, colour: red}\n  - {class: c, input_tokens: [9, 3]}\n",
+			Want: []string{"f:2: class must", `f:2: "maybe" is not true or false`, "f:3: op \"talk\"", "f:4: class is missing", `f:5: unknown key "colour" in a rule, use class, route`, "f:6: the range is empty"}},
+		"syntax":   {Text: "rules: [\n", Want: []string{"f:1: not readable as YAML"}},
+		"empty":    {Text: "", Want: []string{"f:1: the file is empty"}},
+		"no rules": {Text: "classes: []\n", Want: []string{"f:1: unknown key \"classes\""}},
+		"a list":   {Text: "- class: a\n", Want: []string{"f:1: a classes file must be key: value pairs"}},
+		"types":    {Text: "rules:\n  - {class: a, route: [], model: {}, input_tokens: 5}\n", Want: []string{"f:2: the list is empty", "f:2: want a text", "f:2: want a range"}},
+	})
 }
 
 func FuzzParseClasses(f *testing.F) {

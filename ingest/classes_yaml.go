@@ -1,19 +1,14 @@
 package ingest
 
 import (
-	"errors"
-	"fmt"
 	"math"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/parser"
 
-	"tailgate/internal/fault"
 	"tailgate/internal/yamldoc"
 	"tailgate/schemas"
 )
@@ -30,14 +25,16 @@ import (
 // a range. All of a rule's conditions must hold; the first rule that holds decides; requests without one are
 // "other". Every fault of the file is reported, as fault.Usage.
 func ParseClasses(name string, data []byte) (*ClassRules, error) {
-	p := &classParser{name: name}
-	body, err := parseDocument(name, data)
-	if err != nil {
-		return nil, err
+	r, root := yamldoc.Open(name, data, yamldoc.Options{Limit: maxRules})
+	p := ruleParser{r}
+	var rules []classRule
+	if root != nil {
+		for _, n := range p.entries(root, "a classes file", "rules") {
+			rules = append(rules, p.rule(n))
+		}
 	}
-	rules := p.file(body)
-	if len(p.errs) > 0 {
-		return nil, fault.Mark(errors.Join(p.errs...), fault.Usage, "")
+	if err := r.Err(); err != nil {
+		return nil, err
 	}
 	return &ClassRules{rules: rules}, nil
 }
@@ -45,70 +42,18 @@ func ParseClasses(name string, data []byte) (*ClassRules, error) {
 // maxRules bounds a file of rules, which may list many tenants.
 const maxRules = 8 << 20
 
-// parseDocument reads the one document of a rules file.
-func parseDocument(name string, data []byte) (ast.Node, error) {
-	if line, err := yamldoc.Check(data, maxRules); err != nil {
-		return nil, fault.Mark(fmt.Errorf("%s:%d: %w", name, line, err), fault.Usage, "")
-	}
-	file, err := parser.ParseBytes(data, 0)
-	if err != nil {
-		var syntax *yaml.SyntaxError
-		line := 1
-		if errors.As(err, &syntax) && syntax.Token != nil {
-			line = syntax.Token.Position.Line
-		}
-		return nil, fault.Mark(fmt.Errorf("%s:%d: not valid YAML", name, line), fault.Usage, "")
-	}
-	if len(file.Docs) != 1 || file.Docs[0].Body == nil {
-		return nil, fault.Mark(fmt.Errorf("%s:1: want one document with rules", name), fault.Usage, "")
-	}
-	return file.Docs[0].Body, nil
-}
+// ruleParser reads a file of rules about requests.
+type ruleParser struct{ *yamldoc.Reader }
 
-// classParser walks the syntax tree, which knows the lines, and collects faults.
-type classParser struct {
-	name string
-	errs []error
-}
-
-func (p *classParser) fault(n ast.Node, format string, args ...any) {
-	line := n.GetToken().Position.Line
-	p.errs = append(p.errs, fmt.Errorf("%s:%d: %s", p.name, line, fmt.Sprintf(format, args...)))
-}
-
-func (p *classParser) file(body ast.Node) []classRule {
-	var rules []classRule
-	found := false
-	for _, f := range p.fields(body) {
-		if f.Key.String() != "rules" {
-			p.fault(f, "unknown key %q, want rules", f.Key.String())
-			continue
-		}
-		found = true
-		list, ok := f.Value.(*ast.SequenceNode)
-		if !ok || len(list.Values) == 0 {
-			p.fault(f, "rules must be a list with at least one rule")
-			continue
-		}
-		for _, v := range list.Values {
-			rules = append(rules, p.rule(v))
-		}
+// entries lists the rules of a file, which what names, whose one key is key.
+func (p ruleParser) entries(root yamldoc.Node, what, key string) []yamldoc.Node {
+	fields := p.Fields(root, what, key)
+	if len(fields) > 0 {
+		return p.Entries(fields[0].Value, key)
 	}
-	if !found && len(p.errs) == 0 {
-		p.fault(body, "rules are missing")
+	if p.Faults() == 0 {
+		p.Faultf(root, "%s is missing in %s", key, what)
 	}
-	return rules
-}
-
-// fields returns the entries of a mapping, or reports that n is none.
-func (p *classParser) fields(n ast.Node) []*ast.MappingValueNode {
-	switch m := n.(type) {
-	case *ast.MappingNode:
-		return m.Values
-	case *ast.MappingValueNode:
-		return []*ast.MappingValueNode{m}
-	}
-	p.fault(n, "want key: value pairs")
 	return nil
 }
 
@@ -118,16 +63,13 @@ var classOps = []string{
 
 var classNamePattern = regexp.MustCompile(`^[a-z][a-z0-9_]{0,31}$`)
 
-func (p *classParser) rule(n ast.Node) classRule {
+func (p ruleParser) rule(n yamldoc.Node) classRule {
 	var r classRule
-	before := len(p.errs)
-	for _, f := range p.fields(n) {
-		switch key := f.Key.String(); key {
+	fields := p.Fields(n, "a rule", "class", "route", "model", "tenant", "tag", "header", "op", "tools", "stream", "session", "input_tokens")
+	for _, f := range fields {
+		switch f.Key {
 		case "class":
-			r.class = p.text(f.Value)
-			if !classNamePattern.MatchString(r.class) {
-				p.fault(f, "class must be a lower-case name of up to 32 letters, digits and _, not %q", r.class)
-			}
+			r.class = p.class(f.Value)
 		case "route":
 			r.route = p.texts(f.Value)
 		case "model":
@@ -137,86 +79,87 @@ func (p *classParser) rule(n ast.Node) classRule {
 		case "tag", "header":
 			r.tags = append(r.tags, p.texts(f.Value)...)
 		case "op":
-			r.ops = p.texts(f.Value)
-			for _, op := range r.ops {
-				if !slices.Contains(classOps, op) {
-					p.fault(f, "op %q is not one of %s", op, strings.Join(classOps, ", "))
-				}
-			}
+			r.ops = p.ops(f.Value)
 		case "tools":
-			r.tools = p.boolean(f.Value)
+			r.tools = new(p.Bool(f.Value))
 		case "stream":
-			r.stream = p.boolean(f.Value)
+			r.stream = new(p.Bool(f.Value))
 		case "session":
-			r.session = p.boolean(f.Value)
+			r.session = new(p.Bool(f.Value))
 		case "input_tokens":
 			r.minInput, r.maxInput = p.span(f.Value)
-		default:
-			p.fault(f, "unknown condition %q", key)
 		}
 	}
-	if r.class == "" && len(p.errs) == before {
-		p.fault(n, "class is missing")
+	if yamldoc.IsMapping(n) && !yamldoc.Has(fields, "class") {
+		p.Faultf(n, "class is missing")
 	}
 	return r
 }
 
-func (p *classParser) text(n ast.Node) string {
+func (p ruleParser) class(n yamldoc.Node) string {
+	class, ok := p.text(n)
+	if ok && !classNamePattern.MatchString(class) {
+		p.Faultf(n, "class must be a lower-case name of up to 32 letters, digits and _, not %q", class)
+	}
+	return class
+}
+
+func (p ruleParser) ops(n yamldoc.Node) []string {
+	ops := p.texts(n)
+	for _, op := range ops {
+		if op != "" && !slices.Contains(classOps, op) {
+			p.Faultf(n, "op %q is not one of %s", op, strings.Join(classOps, ", "))
+		}
+	}
+	return ops
+}
+
+// text reads a text as it is written: as the gateway logs it, without variables and with its spaces.
+func (p ruleParser) text(n yamldoc.Node) (string, bool) {
 	switch s := n.(type) {
 	case *ast.StringNode:
 		if s.Value != "" {
-			return s.Value
+			return s.Value, true
 		}
 	case *ast.LiteralNode:
-		return s.Value.Value
+		return s.Value.Value, true
 	case *ast.IntegerNode:
-		return s.GetToken().Value
+		return s.GetToken().Value, true
 	}
-	p.fault(n, "want a text")
-	return ""
+	p.Faultf(n, "want a text")
+	return "", false
 }
 
-// texts reads one text or a list of them.
-func (p *classParser) texts(n ast.Node) []string {
-	list, ok := n.(*ast.SequenceNode)
-	if !ok {
-		return []string{p.text(n)}
-	}
-	if len(list.Values) == 0 {
-		p.fault(n, "the list is empty")
+// texts reads one text or a list of at least one.
+func (p ruleParser) texts(n yamldoc.Node) []string {
+	list := p.List(n)
+	if len(list) == 0 {
+		p.Faultf(n, "the list is empty")
 	}
 	var out []string
-	for _, v := range list.Values {
-		out = append(out, p.text(v))
+	for _, v := range list {
+		text, _ := p.text(v)
+		out = append(out, text)
 	}
 	return out
 }
 
-func (p *classParser) boolean(n ast.Node) *bool {
-	b, ok := n.(*ast.BoolNode)
-	if !ok {
-		p.fault(n, "want true or false")
-		return nil
-	}
-	return &b.Value
-}
-
 // span reads a half-open range [lo, hi] of tokens, in which null is open.
-func (p *classParser) span(n ast.Node) (lo, hi *int32) {
-	list, ok := n.(*ast.SequenceNode)
-	if !ok || len(list.Values) != 2 {
-		p.fault(n, "want a range [from, below], with null for an open end")
+func (p ruleParser) span(n yamldoc.Node) (lo, hi *int32) {
+	list, ok := yamldoc.Sequence(n)
+	if !ok || len(list) != 2 {
+		p.Faultf(n, "want a range [from, below], with null for an open end")
 		return nil, nil
 	}
-	lo, hi = p.tokens(list.Values[0]), p.tokens(list.Values[1])
+	lo, hi = p.tokens(list[0]), p.tokens(list[1])
 	if lo != nil && hi != nil && *lo >= *hi {
-		p.fault(n, "the range is empty")
+		p.Faultf(n, "the range is empty")
 	}
 	return lo, hi
 }
 
-func (p *classParser) tokens(n ast.Node) *int32 {
-	if _, open := n.(*ast.NullNode); open {
+func (p ruleParser) tokens(n yamldoc.Node) *int32 {
+	if yamldoc.IsNull(n) {
 		return nil
 	}
 	if i, ok := n.(*ast.IntegerNode); ok {
@@ -225,6 +168,6 @@ func (p *classParser) tokens(n ast.Node) *int32 {
 			return new(int32(v))
 		}
 	}
-	p.fault(n, "want a whole number of tokens")
+	p.Faultf(n, "want a whole number of tokens")
 	return nil
 }

@@ -2,12 +2,9 @@ package ingest
 
 import (
 	"bytes"
-	"errors"
 	"slices"
 
-	"github.com/goccy/go-yaml/ast"
-
-	"tailgate/internal/fault"
+	"tailgate/internal/yamldoc"
 )
 
 // ExcludeRules name the requests that opted out. They are dropped before anything of them is hashed, and
@@ -29,57 +26,36 @@ type excludeRule struct{ tenants, sessions, tags []string }
 // tag of the record. All conditions of a rule must hold. Every fault of the file is reported, as fault.Usage;
 // no fault quotes a value.
 func ParseExclude(name string, data []byte) (*ExcludeRules, error) {
-	body, err := parseDocument(name, data)
-	if err != nil {
-		return nil, err
+	r, root := yamldoc.Open(name, data, yamldoc.Options{Limit: maxRules, Secret: true})
+	p := ruleParser{r}
+	var rules []excludeRule
+	if root != nil {
+		for _, n := range p.entries(root, "an exclude file", "exclude") {
+			rules = append(rules, p.excludeRule(n))
+		}
 	}
-	p := &classParser{name: name}
-	rules := p.exclude(body)
-	if len(p.errs) > 0 {
-		return nil, fault.Mark(errors.Join(p.errs...), fault.Usage, "")
+	if err := r.Err(); err != nil {
+		return nil, err
 	}
 	return &ExcludeRules{rules: rules}, nil
 }
 
-func (p *classParser) exclude(body ast.Node) []excludeRule {
-	var rules []excludeRule
-	for _, f := range p.fields(body) {
-		if f.Key.String() != "exclude" {
-			p.fault(f, "unknown key, want exclude")
-			continue
-		}
-		list, ok := f.Value.(*ast.SequenceNode)
-		if !ok || len(list.Values) == 0 {
-			p.fault(f, "exclude must be a list with at least one rule")
-			continue
-		}
-		for _, v := range list.Values {
-			rules = append(rules, p.excludeRule(v))
-		}
-	}
-	if len(rules) == 0 && len(p.errs) == 0 {
-		p.fault(body, "exclude is missing")
-	}
-	return rules
-}
-
-func (p *classParser) excludeRule(n ast.Node) excludeRule {
+func (p ruleParser) excludeRule(n yamldoc.Node) excludeRule {
 	var r excludeRule
-	before := len(p.errs)
-	for _, f := range p.fields(n) {
-		switch f.Key.String() {
+	before := p.Faults()
+	fields := p.Fields(n, "a rule", "tenant", "session", "header", "tag")
+	for _, f := range fields {
+		switch f.Key {
 		case "tenant":
 			r.tenants = p.texts(f.Value)
 		case "session":
 			r.sessions = p.texts(f.Value)
 		case "tag", "header":
 			r.tags = append(r.tags, p.texts(f.Value)...)
-		default:
-			p.fault(f, "unknown condition, want tenant, session, header or tag")
 		}
 	}
-	if len(r.tenants)+len(r.sessions)+len(r.tags) == 0 && len(p.errs) == before {
-		p.fault(n, "the rule has no condition")
+	if len(fields) == 0 && p.Faults() == before {
+		p.Faultf(n, "the rule has no condition")
 	}
 	return r
 }

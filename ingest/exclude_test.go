@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tailgate/ingest"
-	"tailgate/internal/fault"
+	"tailgate/internal/yamldoc/yamltest"
 )
 
 func TestExcludedRequestsAreDroppedBeforeHashing(t *testing.T) {
@@ -59,26 +59,23 @@ exclude:
 }
 
 func TestExcludeFilesAreCheckedWhole(t *testing.T) {
-	for name, c := range map[string]struct {
-		data   string
-		faults int
-		want   string
-	}{
-		"not yaml":   {"exclude: [", 1, "f.yaml:1"},
-		"empty":      {"", 1, "f.yaml:1"},
-		"no rules":   {"exclude: []", 1, "at least one"},
-		"other keys": {"rules:\n  - {tenant: x}\nmore: 1\n", 2, "f.yaml:3"},
-		"faults":     {"exclude:\n  - {team: secret-name}\n  - {}\n  - {tenant: [1.5]}\n", 3, "f.yaml:4"},
-	} {
-		_, err := ingest.ParseExclude("f.yaml", []byte(c.data))
-		if fault.Of(err) != fault.Usage || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "secret-name") {
-			t.Errorf("%s: %v", name, err)
-			continue
+	yamltest.Faults(t, func(data []byte) error {
+		_, err := ingest.ParseExclude("f.yaml", data)
+		if err != nil && strings.Contains(err.Error(), "secret") {
+			t.Errorf("a fault quotes the file: %v", err)
 		}
-		if n := strings.Count(err.Error(), "f.yaml:"); n != c.faults {
-			t.Errorf("%s: %d faults, want %d: %v", name, n, c.faults, err)
-		}
-	}
+		return err
+	}, map[string]yamltest.File{
+		"not yaml":    {Text: "exclude: [", Want: []string{"f.yaml:1: not readable as YAML"}},
+		"a tab":       {Text: "exclude:\n  - {tenant: secret-a}\n\t- secret-b: x\n", Want: []string{"f.yaml:"}},
+		"empty":       {Text: "", Want: []string{"f.yaml:1: the file is empty"}},
+		"nothing":     {Text: "{}", Want: []string{"f.yaml:1: exclude is missing in an exclude file"}},
+		"no rules":    {Text: "exclude: []", Want: []string{"f.yaml:1: exclude must be a list with at least one entry"}},
+		"other keys":  {Text: "rules:\n  - {tenant: x}\nsecret-team: 1\n", Want: []string{"f.yaml:1: unknown key in an exclude file, use exclude", "f.yaml:3: unknown key in an exclude file"}},
+		"a word":      {Text: "exclude: [secret-team]\n", Want: []string{"f.yaml:1: a rule must be key: value pairs"}},
+		"twice":       {Text: "exclude:\n  - secret-team: 1\n    secret-team: 2\n", Want: []string{"f.yaml:2: unknown key in a rule, use tenant", "f.yaml:3: a key stands twice in a rule"}},
+		"all at once": {Text: "exclude:\n  - {team: secret-name}\n  - {}\n  - {tenant: [1.5]}\n", Want: []string{"f.yaml:2: unknown key in a rule, use tenant, session, header, tag", "f.yaml:3: the rule has no condition", "f.yaml:4: want a text"}},
+	})
 }
 
 func FuzzParseExclude(f *testing.F) {

@@ -3,17 +3,12 @@ package ingest
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/goccy/go-yaml"
-	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/parser"
-
-	"tailgate/internal/fault"
 	"tailgate/internal/yamldoc"
 )
 
@@ -64,64 +59,44 @@ func (p *pathList) UnmarshalJSON(raw []byte) error {
 // ParseMapping reads a mapping file, data, whose name is for messages. docs/formats.md describes the file, and
 // schemas.MappingSchema is its JSON Schema. Every fault of the file is reported with its line, as fault.Usage.
 func ParseMapping(name string, data []byte) (*Mapping, error) {
-	p := &mappingParser{name: name}
-	m := p.parse(data)
-	if err := errors.Join(p.errs...); err != nil {
-		return nil, fault.Mark(err, fault.Usage, "")
+	r, root := yamldoc.New(name, data, nil)
+	p := &mappingParser{Reader: r, root: root}
+	if root != nil {
+		p.parse(data)
 	}
-	return m, nil
+	if err := r.Err(); err != nil {
+		return nil, err
+	}
+	return &p.m, nil
 }
 
-// mappingParser turns a file into a Mapping and collects its faults.
+// mappingParser turns a file into a Mapping.
 type mappingParser struct {
-	name string
-	root ast.Node
-	errs []error
+	*yamldoc.Reader
+	root yamldoc.Node
 	m    Mapping
 }
 
-func (p *mappingParser) fault(line int, format string, args ...any) {
-	p.errs = append(p.errs, fmt.Errorf("%s:%d: %s", p.name, line, fmt.Sprintf(format, args...)))
+// faultAt reports a fault of the value at a path of the file.
+func (p *mappingParser) faultAt(path []string, format string, args ...any) {
+	p.FaultAt(yamldoc.LineAt(p.root, path), format, args...)
 }
 
-func (p *mappingParser) parse(data []byte) *Mapping {
-	if line, err := yamldoc.Check(data, 0); err != nil {
-		p.fault(line, "%v", err)
-		return nil
-	}
-	file, err := parser.ParseBytes(data, 0)
-	if err == nil && (len(file.Docs) != 1 || file.Docs[0].Body == nil) {
-		p.fault(1, "want one document with a mapping")
-		return nil
-	}
-	var asJSON []byte
-	if err == nil {
-		p.root = file.Docs[0].Body
-		asJSON, err = yaml.YAMLToJSON(data)
-	}
+func (p *mappingParser) parse(data []byte) {
+	asJSON, line, err := yamldoc.ToJSON(data, 0)
 	if err != nil {
-		p.fault(yamlLine(err), "not valid YAML")
-		return nil
+		p.FaultAt(line, "%w", err)
+		return
 	}
-	p.errs = append(p.errs, schemaFaults(p.name, p.root, asJSON)...)
-	if len(p.errs) > 0 {
-		return nil
+	if !p.keepsSchema(asJSON) {
+		return
 	}
 	var f mappingFile
 	if json.Unmarshal(asJSON, &f) != nil {
-		p.fault(1, "not a mapping")
-		return nil
+		p.Faultf(p.root, "not a mapping")
+		return
 	}
 	p.build(&f)
-	return &p.m
-}
-
-func yamlLine(err error) int {
-	var at yaml.Error
-	if errors.As(err, &at) && at.GetToken() != nil {
-		return at.GetToken().Position.Line
-	}
-	return 1
 }
 
 func (p *mappingParser) build(f *mappingFile) {
@@ -137,15 +112,10 @@ func (p *mappingParser) build(f *mappingFile) {
 	}
 	if _, ok := f.Fields["arrived_at"]; !ok {
 		if _, ok := f.Fields["ended_at"]; !ok {
-			p.fault(lineAt(p.root, []string{"fields"}), "fields need arrived_at, or ended_at (with duration, where there is one)")
+			p.faultAt([]string{"fields"}, "fields need arrived_at, or ended_at (with duration, where there is one)")
 		}
 	}
-	names := make([]string, 0, len(f.Fields))
-	for name := range f.Fields {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(f.Fields)) {
 		if i := slices.Index(mapNames[:], name); i >= 0 { // the schema knows no other
 			p.m.fields[i] = p.field(name, f.Fields[name])
 		}
@@ -160,12 +130,12 @@ func (p *mappingParser) field(name string, f mappingField) *mapField {
 		}
 	}
 	if len(f.Path) == 0 && f.Const == nil {
-		p.fault(lineAt(p.root, []string{"fields", name}), "%s needs a path or a const", name)
+		p.faultAt([]string{"fields", name}, "%s needs a path or a const", name)
 	}
 	if f.Resolution != "" {
 		d, err := time.ParseDuration(f.Resolution)
 		if err != nil || d < time.Microsecond || d > time.Hour {
-			p.fault(lineAt(p.root, []string{"fields", name, "resolution"}), "resolution %q is not between 1us and 1h", f.Resolution)
+			p.faultAt([]string{"fields", name, "resolution"}, "resolution %q is not between 1us and 1h", f.Resolution)
 		}
 		out.resolution = d.Microseconds()
 	}
@@ -199,7 +169,7 @@ func (p *mappingParser) slot(path string, at ...string) (int, bool) {
 func (p *mappingParser) path(path string, all bool, at ...string) []step {
 	steps, err := parsePath(path)
 	if err != nil {
-		p.fault(lineAt(p.root, at), "%s", err)
+		p.faultAt(at, "%w", err)
 		return nil
 	}
 	if star := slices.ContainsFunc(steps, func(s step) bool { return s.kind == stepAll }); star != all {
@@ -207,7 +177,7 @@ func (p *mappingParser) path(path string, all bool, at ...string) []step {
 		if all {
 			want = "records need a [*]"
 		}
-		p.fault(lineAt(p.root, at), "path %q: %s", path, want)
+		p.faultAt(at, "path %q: %s", path, want)
 		return nil
 	}
 	return steps

@@ -3,7 +3,6 @@ package ingest
 import (
 	"bytes"
 	"encoding/json"
-
 	"errors"
 	"fmt"
 	"strconv"

@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 
-	"github.com/goccy/go-yaml/ast"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 	"golang.org/x/text/language"
@@ -32,103 +30,54 @@ var mappingSchema = sync.OnceValues(func() (*jsonschema.Schema, error) {
 	return c.Compile(url)
 })
 
-// schemaFaults holds a mapping, as JSON, against its schema. Each fault has the line that root knows for it.
-func schemaFaults(name string, root ast.Node, asJSON []byte) []error {
+// keepsSchema holds a mapping, as JSON, against its schema, and reports each fault.
+func (p *mappingParser) keepsSchema(asJSON []byte) bool {
 	schema, err := mappingSchema()
 	if err != nil {
-		return []error{fmt.Errorf("compiling the schema of mappings: %w", err)}
+		p.Faultf(p.root, "compiling the schema of mappings: %w", err)
+		return false
 	}
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(asJSON))
 	if err != nil {
-		return []error{fmt.Errorf("%s:1: not a mapping", name)}
+		p.Faultf(p.root, "not a mapping")
+		return false
 	}
-	err = schema.Validate(doc)
 	var invalid *jsonschema.ValidationError
-	if !errors.As(err, &invalid) {
-		return nil
+	if !errors.As(schema.Validate(doc), &invalid) {
+		return true
 	}
-	type found struct {
-		line int
-		text string
+	faults := schemaFaults(invalid, message.NewPrinter(language.English))
+	slices.SortFunc(faults, func(a, b schemaFault) int { return strings.Compare(a.text, b.text) }) // the validator has no order
+	for _, f := range faults {
+		p.faultAt(f.at, "%s", f.text)
 	}
-	var all []found
-	printer := message.NewPrinter(language.English)
-	var visit func(e *jsonschema.ValidationError)
-	visit = func(e *jsonschema.ValidationError) {
-		for _, c := range e.Causes {
-			visit(c)
-		}
-		if len(e.Causes) > 0 {
-			return
-		}
-		where := strings.Join(e.InstanceLocation, ".")
-		if extra, ok := e.ErrorKind.(*kind.AdditionalProperties); ok {
-			for _, key := range extra.Properties {
-				at := append(slices.Clone(e.InstanceLocation), key)
-				all = append(all, found{lineAt(root, at), fmt.Sprintf("unknown key %q", strings.Join(at, "."))})
-			}
-			return
-		}
-		text := e.ErrorKind.LocalizedString(printer)
-		if where != "" {
-			text = where + ": " + text
-		}
-		all = append(all, found{lineAt(root, e.InstanceLocation), text})
-	}
-	visit(invalid)
-	slices.SortStableFunc(all, func(a, b found) int {
-		if a.line != b.line {
-			return a.line - b.line
-		}
-		return strings.Compare(a.text, b.text)
-	})
-	errs := make([]error, len(all))
-	for i, f := range all {
-		errs[i] = fmt.Errorf("%s:%d: %s", name, f.line, f.text)
-	}
-	return errs
+	return false
 }
 
-// lineAt returns the line of the value at a location, or of the nearest one around it.
-func lineAt(root ast.Node, at []string) int {
-	n := root
-	line := n.GetToken().Position.Line
-	if m, ok := n.(*ast.MappingNode); ok && len(m.Values) > 0 {
-		line = m.Values[0].Key.GetToken().Position.Line
-	}
-	for _, key := range at {
-		var next ast.Node
-		for _, v := range members(n) {
-			if keyText(v) == key {
-				next, line = v.Value, v.Key.GetToken().Position.Line
-			}
-		}
-		if list, ok := n.(*ast.SequenceNode); ok {
-			if i, err := strconv.Atoi(key); err == nil && i < len(list.Values) {
-				next, line = list.Values[i], list.Values[i].GetToken().Position.Line
-			}
-		}
-		if next == nil {
-			return line
-		}
-		n = next
-	}
-	return line
+// schemaFault is what the value at a path does against the schema.
+type schemaFault struct {
+	at   []string
+	text string
 }
 
-func keyText(v *ast.MappingValueNode) string {
-	if s, ok := v.Key.(*ast.StringNode); ok {
-		return s.Value
+// schemaFaults lists the faults at the ends of a tree of causes.
+func schemaFaults(e *jsonschema.ValidationError, printer *message.Printer) (out []schemaFault) {
+	for _, c := range e.Causes {
+		out = append(out, schemaFaults(c, printer)...)
 	}
-	return v.Key.String()
-}
-
-func members(n ast.Node) []*ast.MappingValueNode {
-	switch m := n.(type) {
-	case *ast.MappingNode:
-		return m.Values
-	case *ast.MappingValueNode:
-		return []*ast.MappingValueNode{m}
+	if len(e.Causes) > 0 {
+		return out
 	}
-	return nil
+	if extra, ok := e.ErrorKind.(*kind.AdditionalProperties); ok {
+		for _, key := range extra.Properties {
+			at := append(slices.Clone(e.InstanceLocation), key)
+			out = append(out, schemaFault{at, fmt.Sprintf("unknown key %q", strings.Join(at, "."))})
+		}
+		return out
+	}
+	text := e.ErrorKind.LocalizedString(printer)
+	if len(e.InstanceLocation) > 0 {
+		text = strings.Join(e.InstanceLocation, ".") + ": " + text
+	}
+	return append(out, schemaFault{e.InstanceLocation, text})
 }

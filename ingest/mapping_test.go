@@ -6,6 +6,7 @@ import (
 
 	"tailgate/ingest"
 	"tailgate/internal/fault"
+	"tailgate/internal/yamldoc/yamltest"
 	"tailgate/schemas"
 )
 
@@ -99,38 +100,22 @@ func TestMappingAndFormatGoTogether(t *testing.T) {
 
 // TestMappingFaults: every fault of a file is reported at its line.
 func TestMappingFaults(t *testing.T) {
-	for name, c := range map[string]struct {
-		text string
-		want []string
-	}{
-		"not YAML":      {"name: [", []string{"m.yaml:1: not valid YAML"}},
-		"empty":         {"", []string{"m.yaml:1: want one document"}},
-		"repeated key":  {"name: a\nname: b\nfields: {}\n", []string{"m.yaml:2: not valid YAML"}},
-		"nothing in it": {"name: a\n", []string{"m.yaml:1: missing property 'fields'"}},
-		"many": {"name: Big Gauge\nspeed: 3\nfields:\n  arrived_at: started\n  durations: {path: x, unit: ms}\n  ttft: {path: x, unit: min}\n  status: {path: s, enum: {up: fine}}\n",
-			[]string{"m.yaml:1: name: ", `m.yaml:2: unknown key "speed"`, "m.yaml:4: fields.arrived_at: got string, want object",
+	yamltest.Faults(t, func(data []byte) error {
+		_, err := ingest.ParseMapping("m.yaml", data)
+		return err
+	}, map[string]yamltest.File{
+		"not YAML":      {Text: "name: [", Want: []string{"m.yaml:1: not readable as YAML"}},
+		"empty":         {Text: "", Want: []string{"m.yaml:1: the file is empty"}},
+		"repeated key":  {Text: "name: a\nname: b\nfields: {}\n", Want: []string{"m.yaml:2: not readable as YAML"}},
+		"nothing in it": {Text: "name: a\n", Want: []string{"m.yaml:1: missing property 'fields'"}},
+		"many": {Text: "name: Big Gauge\nspeed: 3\nfields:\n  arrived_at: started\n  durations: {path: x, unit: ms}\n  ttft: {path: x, unit: min}\n  status: {path: s, enum: {up: fine}}\n",
+			Want: []string{"m.yaml:1: name: ", `m.yaml:2: unknown key "speed"`, "m.yaml:4: fields.arrived_at: got string, want object",
 				`m.yaml:5: unknown key "fields.durations"`, "m.yaml:6: fields.ttft.unit: ", "m.yaml:7: fields.status.enum.up: "}},
-		"paths": {"name: a\nrecords: b.c\nexpect:\n  - a\n  - a[*]\nfields:\n  arrived_at: {path: 'a..b', unit: ms}\n  model: {absent: ['-']}\n",
-			[]string{`m.yaml:2: path "b.c": records need a [*]`, `m.yaml:5: path "a[*]": `, `m.yaml:7: path "a..b": a key is empty`, "m.yaml:8: model needs a path or a const"}},
-		"no time":    {"name: a\nfields:\n  model: m\n", []string{"m.yaml:2: fields need arrived_at"}},
-		"resolution": {"name: a\nfields:\n  arrived_at: {path: a, unit: ms, resolution: 99999s}\n", []string{"m.yaml:3: resolution"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			_, err := ingest.ParseMapping("m.yaml", []byte(c.text))
-			if err == nil || fault.Of(err) != fault.Usage {
-				t.Fatalf("error %v", err)
-			}
-			lines := strings.Split(err.Error(), "\n")
-			if len(lines) != len(c.want) {
-				t.Fatalf("%d faults, want %d:\n%v", len(lines), len(c.want), err)
-			}
-			for i, want := range c.want {
-				if !strings.HasPrefix(lines[i], want) {
-					t.Errorf("%q, want %q", lines[i], want)
-				}
-			}
-		})
-	}
+		"paths": {Text: "name: a\nrecords: b.c\nexpect:\n  - a\n  - a[*]\nfields:\n  arrived_at: {path: 'a..b', unit: ms}\n  model: {absent: ['-']}\n",
+			Want: []string{`m.yaml:2: path "b.c": records need a [*]`, `m.yaml:5: path "a[*]": `, `m.yaml:7: path "a..b": a key is empty`, "m.yaml:8: model needs a path or a const"}},
+		"no time":    {Text: "name: a\nfields:\n  model: m\n", Want: []string{"m.yaml:2: fields need arrived_at"}},
+		"resolution": {Text: "name: a\nfields:\n  arrived_at: {path: a, unit: ms, resolution: 99999s}\n", Want: []string{"m.yaml:3: resolution"}},
+	})
 }
 
 func FuzzParseMapping(f *testing.F) {

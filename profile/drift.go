@@ -6,10 +6,10 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"text/tabwriter"
 
+	"tailgate/internal/percent"
 	"tailgate/schemas"
 )
 
@@ -40,12 +40,8 @@ func (l Limits) Set(metric, value string) error {
 		delete(l, metric)
 		return nil
 	}
-	number, percent := strings.CutSuffix(value, "%")
-	v, err := strconv.ParseFloat(number, 64)
-	if percent {
-		v /= 100
-	}
-	if err != nil || !(v >= 0) {
+	v, err := percent.Parse(value)
+	if err != nil || v < 0 {
 		return fmt.Errorf("%q is not a limit such as 0.25 or 25%%", value)
 	}
 	l[metric] = v

@@ -1,17 +1,13 @@
 package refresh_test
 
 import (
-	"bytes"
-	"os"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/goccy/go-yaml"
 	"github.com/google/go-cmp/cmp"
-	"github.com/santhosh-tekuri/jsonschema/v6"
 
-	"tailgate/internal/fault"
+	"tailgate/internal/yamldoc/yamltest"
 	"tailgate/refresh"
 )
 
@@ -57,7 +53,7 @@ func TestConfig(t *testing.T) {
 }
 
 func TestConfigFaults(t *testing.T) {
-	_, err := refresh.ParseConfig("r.yaml", []byte(`roots: x
+	yamltest.Faults(t, parseConfig, map[string]yamltest.File{"all at once": {Text: `roots: x
 source: []
 keys: ${NOPE}
 lateness: soon
@@ -69,58 +65,41 @@ drift: {limits: {speed: 1, hit_curve: -1}}
 traces: {classes: [a, a, ../b], scales: [1, 0, 2, 2x, 99x]}
 retention: {days: 1h}
 cron: {drift_ok: perhaps}
-`), nil)
-	if fault.Of(err) != fault.Usage {
-		t.Fatalf("%v", err)
-	}
-	for _, want := range []string{
-		`r.yaml:1: unknown key "roots"`, "r.yaml:2: the list is empty", "r.yaml:3: variable NOPE is not set", `r.yaml:4: "soon" is not a time`,
-		`r.yaml:5: "maybe" is not`, `r.yaml:6: unknown key "follow"`, `r.yaml:7: unknown key "day"`, `r.yaml:8: "server" is not`, "r.yaml:8: block size 17",
-		`r.yaml:9: "speed" is no metric`, `r.yaml:9: "-1" is not a limit`, "r.yaml:10: a stands twice", `r.yaml:10: class "../b" cannot name a file`,
-		"r.yaml:10: scale 1 is the trace itself", "r.yaml:10: scale 2x stands twice", "r.yaml:10: scale 99x", `r.yaml:11: "1h" is not a time of 24h`,
-		`r.yaml:12: "perhaps" is not`, "r.yaml:1: root is missing", "r.yaml:1: ingest.format is missing",
-	} {
-		if !strings.Contains(err.Error(), want) {
-			t.Errorf("missing %q in\n%v", want, err)
-		}
-	}
+`, Want: []string{
+		`r.yaml:1: unknown key "roots"`, "r.yaml:1: root is missing", "r.yaml:1: ingest.format is missing", "r.yaml:2: the list is empty",
+		"r.yaml:3: variable NOPE is not set", `r.yaml:4: "soon" is not a time`, `r.yaml:5: "maybe" is not`, `r.yaml:6: unknown key "follow"`,
+		`r.yaml:7: unknown key "day"`, `r.yaml:8: "server" is not`, "r.yaml:8: block size 17", `r.yaml:9: "speed" is no metric`,
+		`r.yaml:9: "-1" is not a limit`, "r.yaml:10: a stands twice", `r.yaml:10: class "../b" cannot name a file`,
+		"r.yaml:10: scale 1 is the trace itself", `r.yaml:10: reading scale "0": must be > 0`, "r.yaml:10: scale 2x stands twice", "r.yaml:10: scale 99x",
+		`r.yaml:11: "1h" is not a time of 24h`, `r.yaml:12: "perhaps" is not`,
+	}}})
+}
+
+// parseConfig tells what a refresh file is refused for.
+func parseConfig(data []byte) error {
+	_, err := refresh.ParseConfig("r.yaml", data, nil)
+	return err
 }
 
 // The JSON Schema and the parser take the same files.
 func TestConfigSchema(t *testing.T) {
-	data, err := os.ReadFile("../schemas/refresh.schema.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := jsonschema.NewCompiler()
-	if err := c.AddResource("refresh.schema.json", doc); err != nil {
-		t.Fatal(err)
-	}
-	schema, err := c.Compile("refresh.schema.json")
-	if err != nil {
-		t.Fatal(err)
-	}
 	const least = "root: r\nsource: s\nkeys: k\ningest: {format: f}\n"
-	for _, tt := range []struct {
-		file string
-		good bool
-	}{
-		{least, true}, {strings.ReplaceAll(wholeFile, "${KEYS}", "keys"), true}, {"root: r\nsource: s\nkeys: k\n", false}, {least + "more: 1\n", false},
-		{least + "late: never\n", false}, {least + "publish: {day: x}\n", false}, {least + "profile: {block_size: 17}\n", false},
-		{least + "traces: {classes: [a/b]}\n", false}, {least + "traces: {mode: fast}\n", false}, {least + "lateness: soon\n", false},
-		{least + "retention: {days: 30d}\n", true}, {least + "metrics: {push: ''}\n", false}, {least + "traces: {scales: 1.5}\n", true},
-	} {
-		_, parseErr := refresh.ParseConfig("x", []byte(tt.file), nil)
-		schemaErr := schema.Validate(asJSON(t, tt.file))
-		if (parseErr == nil) != tt.good || (schemaErr == nil) != tt.good {
-			t.Errorf("%q: parser %v, schema %v, want good %t", tt.file, parseErr, schemaErr, tt.good)
-		}
-	}
-	properties := doc.(map[string]any)["properties"].(map[string]any)
+	doc := yamltest.Schema(t, "../schemas/refresh.schema.json", parseConfig, map[string]bool{
+		least: true,
+		strings.ReplaceAll(wholeFile, "${KEYS}", "keys"): true,
+		"root: r\nsource: s\nkeys: k\n":                  false,
+		least + "more: 1\n":                              false,
+		least + "late: never\n":                          false,
+		least + "publish: {day: x}\n":                    false,
+		least + "profile: {block_size: 17}\n":            false,
+		least + "traces: {classes: [a/b]}\n":             false,
+		least + "traces: {mode: fast}\n":                 false,
+		least + "lateness: soon\n":                       false,
+		least + "retention: {days: 30d}\n":               true,
+		least + "metrics: {push: ''}\n":                  false,
+		least + "traces: {scales: 1.5}\n":                true,
+	})
+	properties := doc["properties"].(map[string]any)
 	for section, want := range map[string][]string{"ingest": refresh.IngestSettings(), "publish": refresh.PublishSettings()} {
 		known := properties[section].(map[string]any)["properties"].(map[string]any)
 		for _, name := range want {
@@ -132,20 +111,6 @@ func TestConfigSchema(t *testing.T) {
 			t.Errorf("the schema has %d settings of %s, the parser %d", len(known), section, len(want))
 		}
 	}
-}
-
-// asJSON is a YAML file as the validator takes it.
-func asJSON(t *testing.T, file string) any {
-	t.Helper()
-	text, err := yaml.YAMLToJSON([]byte(file))
-	if err != nil {
-		t.Fatal(err)
-	}
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return doc
 }
 
 func FuzzParseConfig(f *testing.F) {

@@ -43,16 +43,20 @@ func ParseConfig(name string, data []byte, lookup func(string) (string, bool)) (
 		Retention: RetentionConfig{BlockKeys: 48 * time.Hour, Pseudonym: 90 * day, KeepLateKeys: false},
 	}
 	in := configReader{r, c}
-	for _, f := range r.Fields(root, "a refresh file", "root", "source", "keys", "lateness", "late", "lease", "ingest", "publish", "profile",
-		"drift", "traces", "envelope", "retention", "metrics", "cron") {
+	fields := r.Fields(root, "a refresh file", "root", "source", "keys", "lateness", "late", "lease", "ingest", "publish", "profile",
+		"drift", "traces", "envelope", "retention", "metrics", "cron")
+	if !yamldoc.IsMapping(root) { // which is told, and that all is missing need not be
+		return nil, r.Err()
+	}
+	for _, f := range fields {
 		in.field(f)
 	}
-	for _, need := range []struct{ key, value, hint string }{
-		{"root", c.Root, "a folder or s3://bucket/prefix"},
-		{"source", strings.Join(c.Source, ""), "kafka://broker/topic, s3://bucket/prefix or files"},
-		{"keys", c.Keys, "a folder of keys (tailgate keys init), or exec:CMD"},
+	for _, need := range []struct{ key, hint string }{
+		{"root", "a folder or s3://bucket/prefix"},
+		{"source", "kafka://broker/topic, s3://bucket/prefix or files"},
+		{"keys", "a folder of keys (tailgate keys init), or exec:CMD"},
 	} {
-		if need.value == "" {
+		if !yamldoc.Has(fields, need.key) { // one without a value was told
 			r.Faultf(root, "%s is missing: %s", need.key, need.hint)
 		}
 	}
@@ -85,11 +89,11 @@ func (r configReader) field(f yamldoc.Field) {
 	case "keys":
 		c.Keys = r.Name(f.Value)
 	case "lateness":
-		c.Lateness = r.time(f.Value, time.Second)
+		c.Lateness = r.Span(f.Value, time.Second)
 	case "late":
 		c.Late = r.Word(f.Value, LateRebuild, LateWait)
 	case "lease":
-		c.Lease = r.time(f.Value, time.Second)
+		c.Lease = r.Span(f.Value, time.Second)
 	case "ingest":
 		c.Ingest = r.settings(f.Value, "ingest", ingestSettings)
 	case "publish":
@@ -114,7 +118,7 @@ func (r configReader) field(f yamldoc.Field) {
 		}
 	case "cron":
 		for _, f := range r.Fields(f.Value, "cron", "drift_ok") {
-			c.Cron.DriftOK = r.Word(f.Value, "true", "false") == "true"
+			c.Cron.DriftOK = r.Bool(f.Value)
 		}
 	}
 }
@@ -142,7 +146,7 @@ func (r configReader) profile(n yamldoc.Node) {
 		case "block_size":
 			p.BlockSize = r.blockSize(f.Value)
 		case "per_group":
-			p.PerGroup = r.Word(f.Value, "true", "false") == "true"
+			p.PerGroup = r.Bool(f.Value)
 		}
 	}
 }
@@ -235,44 +239,19 @@ func (r configReader) retention(n yamldoc.Node) {
 	for _, f := range r.Fields(n, "retention", "days", "segments", "traces", "results", "block_keys", "pseudonym_keys", "keep_late_keys") {
 		switch f.Key {
 		case "days":
-			c.Days = r.time(f.Value, day)
+			c.Days = r.Span(f.Value, day)
 		case "segments":
-			c.Segments = r.time(f.Value, day)
+			c.Segments = r.Span(f.Value, day)
 		case "traces":
-			c.Traces = r.time(f.Value, day)
+			c.Traces = r.Span(f.Value, day)
 		case "results":
 			c.Results = r.Names(f.Value)
 		case "block_keys":
-			c.BlockKeys = r.time(f.Value, time.Hour)
+			c.BlockKeys = r.Span(f.Value, time.Hour)
 		case "pseudonym_keys":
-			c.Pseudonym = r.time(f.Value, day)
+			c.Pseudonym = r.Span(f.Value, day)
 		case "keep_late_keys":
-			c.KeepLateKeys = r.Word(f.Value, "true", "false") == "true"
+			c.KeepLateKeys = r.Bool(f.Value)
 		}
 	}
-}
-
-// time reads a span of least or more, such as 32m, 48h or 90d.
-func (r configReader) time(n yamldoc.Node, least time.Duration) time.Duration {
-	text, ok := r.Text(n)
-	if !ok {
-		return 0
-	}
-	var d time.Duration
-	var err error
-	if days, inDays := strings.CutSuffix(text, "d"); inDays {
-		var count float64
-		count, err = strconv.ParseFloat(days, 64)
-		if err == nil && !(math.Abs(count) < 36500) {
-			err = strconv.ErrRange
-		}
-		d = time.Duration(count * float64(day))
-	} else {
-		d, err = time.ParseDuration(text)
-	}
-	if err != nil || d < least {
-		r.Faultf(n, "%q is not a time of %s or more, such as 32m, 48h or 90d", text, least)
-		return least
-	}
-	return d
 }

@@ -83,15 +83,9 @@ func (n *Night) writeDrift(ctx context.Context, day, key string, rows []schemas.
 	if err := n.Replace(ctx, path.Join(ReportFolder(day), driftTable), table.Bytes()); err != nil {
 		return err
 	}
-	text := []byte("[")
-	for i, row := range rows {
-		if i > 0 {
-			text = append(text, ",\n "...)
-		}
-		var err error
-		if text, err = schemas.AppendJSON(text, row); err != nil {
-			return fmt.Errorf("writing the drift: %w", err)
-		}
+	text, err := schemas.JSONList(rows)
+	if err != nil {
+		return fmt.Errorf("writing the drift: %w", err)
 	}
-	return n.Replace(ctx, key, append(text, "]\n"...))
+	return n.Replace(ctx, key, text)
 }

@@ -78,10 +78,6 @@ func Forget(ctx context.Context, o ForgetOptions) (*ForgetResult, error) {
 	}
 	f := &forgetting{o: &o, result: &ForgetResult{DryRun: o.DryRun, Tombstones: []string{}, Epochs: []string{}, Days: []ForgottenDay{},
 		Folders: []ForgottenFolder{}, Again: []string{}, Unsearched: []UnsearchedDay{}, Removed: []ForgottenFile{}, Left: []string{}, Unreadable: []string{}, Notes: []string{}}}
-	f.lake = &Root{store: objstore.NewDir(o.Lake), name: o.Lake}
-	if o.Bucket != nil {
-		f.lake = &Root{store: o.Bucket, name: o.Lake, bucket: o.Bucket}
-	}
 	if o.Root != nil && !o.DryRun {
 		if o.Lease == 0 {
 			o.Lease = time.Minute

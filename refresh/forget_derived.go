@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"tailgate/internal/wildcard"
 )
 
 // derived handles what the nightly job made of the days: traces are rewritten, and profiles and reports, which are
@@ -154,7 +156,7 @@ func (f *forgetting) outside(ctx context.Context, dir string, loners bool) error
 		f.note("%s: rows that have no session cannot be told apart there where the tenant's name was suppressed: make its traces again", dir)
 	}
 	if !f.o.DryRun {
-		left, err := filepath.Glob(filepath.Join(filepath.Dir(filepath.Clean(dir)), forgetPrefix+"*"))
+		left, err := wildcard.Paths(filepath.Dir(filepath.Clean(dir)), forgetPrefix+"*")
 		if err != nil {
 			return fmt.Errorf("looking for what a killed run left: %w", err)
 		}

@@ -158,13 +158,12 @@ func (n *Night) planWork(ctx context.Context, p *Plan) error {
 		if !ok {
 			continue
 		}
-		count := rows
 		if s == StepIngest {
 			need = float64(p.Waiting) * r.SecondsPerRecord / 3600
 		}
-		h := count * rate.CPUSecondsPerRow / 3600
+		h := rows * rate.CPUSecondsPerRow / 3600
 		all += h
-		disk += count * rate.BytesPerRow
+		disk += rows * rate.BytesPerRow
 		p.Stages = append(p.Stages, PlanStage{Step: s, CPUHours: h})
 	}
 	bytes := int64(disk)

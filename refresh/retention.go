@@ -3,6 +3,7 @@ package refresh
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path"
 	"slices"
@@ -72,7 +73,7 @@ func (r *retainer) run(ctx context.Context) error {
 	if err := r.look(ctx); err != nil {
 		return err
 	}
-	for _, name := range sortedDays(r.days) {
+	for _, name := range slices.Sorted(maps.Keys(r.days)) {
 		if err := r.day(ctx, name, r.days[name]); err != nil {
 			return err
 		}
@@ -84,15 +85,6 @@ func (r *retainer) run(ctx context.Context) error {
 		return err
 	}
 	return r.named(ctx)
-}
-
-func sortedDays(m map[string]*heldDay) []string {
-	out := make([]string, 0, len(m))
-	for d := range m {
-		out = append(out, d)
-	}
-	slices.Sort(out)
-	return out
 }
 
 // dayFolders are the folders with a folder for each day, and how its name begins; what is derived goes first.

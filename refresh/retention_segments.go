@@ -3,6 +3,7 @@ package refresh
 import (
 	"context"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"time"
@@ -54,7 +55,7 @@ func (r *retainer) named(ctx context.Context) error {
 	if len(r.produced) == 0 {
 		return nil
 	}
-	for _, name := range sortedDays(r.days) {
+	for _, name := range slices.Sorted(maps.Keys(r.days)) {
 		for _, folder := range r.days[name].folders {
 			if r.removed[folder] {
 				continue

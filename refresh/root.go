@@ -121,33 +121,12 @@ func (r *Root) localAs(ctx context.Context, folder, as string) (dir string, drop
 				continue
 			}
 		}
-		if err := r.fetch(ctx, o.Key, filepath.Join(dir, as, filepath.FromSlash(strings.TrimPrefix(o.Key, folder+"/")))); err != nil {
+		if err := objstore.Fetch(ctx, r.store, o.Key, filepath.Join(dir, as, filepath.FromSlash(strings.TrimPrefix(o.Key, folder+"/")))); err != nil {
 			drop()
-			return "", nil, err
+			return "", nil, fmt.Errorf("fetching %s: %w", r.Path(o.Key), err)
 		}
 	}
 	return dir, drop, nil
-}
-
-// fetch copies an object to a file.
-func (r *Root) fetch(ctx context.Context, key, to string) error {
-	body, err := r.Stream(ctx, key)
-	if err != nil {
-		return fmt.Errorf("fetching %s: %w", r.Path(key), err)
-	}
-	defer body.Close()
-	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
-		return fmt.Errorf("fetching %s: %w", r.Path(key), err)
-	}
-	f, err := os.Create(to)
-	if err != nil {
-		return fmt.Errorf("fetching %s: %w", r.Path(key), err)
-	}
-	_, err = io.Copy(f, body)
-	if err = errors.Join(err, f.Close()); err != nil {
-		return fmt.Errorf("fetching %s: %w", r.Path(key), err)
-	}
-	return nil
 }
 
 // swap writes data in the place of an object with this tag ("" = there is none) and returns the new tag; the error is

@@ -52,7 +52,11 @@ func ParseTargets(name string, data []byte, lookup func(string) (string, bool)) 
 		return nil, r.Err()
 	}
 	t := &Targets{}
-	for _, f := range r.Fields(root, "a targets file", "name", "targets", "strategy", "environment", "max_rate", "abort_if", "reset_cache", "labels") {
+	fields := r.Fields(root, "a targets file", "name", "targets", "strategy", "environment", "max_rate", "abort_if", "reset_cache", "labels")
+	if !yamldoc.IsMapping(root) { // which is told, and that all is missing need not be
+		return nil, r.Err()
+	}
+	for _, f := range fields {
 		switch f.Key {
 		case "name":
 			t.Name, _ = r.Text(f.Value)
@@ -77,10 +81,7 @@ func ParseTargets(name string, data []byte, lookup func(string) (string, bool)) 
 		case "reset_cache":
 			t.ResetCache, _ = r.Text(f.Value)
 		case "labels":
-			t.Labels = map[string]string{}
-			for _, l := range r.Fields(f.Value, "labels") {
-				t.Labels[l.Key], _ = r.Text(l.Value)
-			}
+			t.Labels = r.Texts(f.Value, "labels")
 		}
 	}
 	if len(t.URLs) == 0 {

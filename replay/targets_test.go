@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tailgate/internal/fault"
+	"tailgate/internal/yamldoc/yamltest"
 	"tailgate/replay"
 )
 
@@ -46,33 +47,22 @@ labels: {engine: vllm, gpu_count: 8}
 }
 
 func TestTargetsReportEveryFault(t *testing.T) {
-	for name, c := range map[string]struct {
-		text string
-		want []string
-	}{
+	yamltest.Faults(t, func(data []byte) error {
+		_, err := replay.ParseTargets("t.yaml", data, nil)
+		return err
+	}, map[string]yamltest.File{
 		"all at once": {"targets: [ftp://a, http://b, http://b]\nstrategy: random\nmax_rate: fast\nabort_if: waiting over 5\nurl: x\nname: a\nname: b",
 			[]string{`t.yaml:1: "ftp://a" is not a URL`, "t.yaml:1: http://b stands twice", `t.yaml:2: "random" is not round_robin`, `t.yaml:3: "fast" is not a rate`,
 				`t.yaml:4: abort_if: "waiting over 5" is not METRIC`, `t.yaml:5: unknown key "url"`, "t.yaml:7: name stands twice"}},
 		"empty":           {"", []string{"t.yaml:1: the file is empty"}},
 		"two documents":   {"targets: http://a\n---\ntargets: http://b", []string{"t.yaml:3: the file must be one document"}},
 		"no targets":      {"name: a", []string{"t.yaml:1: targets are missing"}},
-		"a list":          {"- http://a", []string{"a targets file must be key: value pairs"}},
-		"unset":           {"targets: http://${NOPE}", []string{"variable NOPE is not set"}},
-		"nameless":        {"targets: http://a\nenvironment: production", []string{"needs a name"}},
+		"a list":          {"- http://a", []string{"t.yaml:1: a targets file must be key: value pairs"}},
+		"unset":           {"targets: http://${NOPE}", []string{"t.yaml:1: variable NOPE is not set"}},
+		"nameless":        {"targets: http://a\nenvironment: production", []string{"t.yaml:1: a production cluster needs a name"}},
 		"broken":          {"targets: [", []string{"t.yaml:1: not readable as YAML"}},
-		"rate that never": {"targets: http://a\nabort_if: [error_rate > 100% for 5s, x > 1 for 10ms]", []string{"never holds", "a time below 1s"}},
-	} {
-		_, err := replay.ParseTargets("t.yaml", []byte(c.text), nil)
-		if err == nil || fault.Of(err) != fault.Usage {
-			t.Errorf("%s: %v", name, err)
-			continue
-		}
-		for _, want := range c.want {
-			if !strings.Contains(err.Error(), want) {
-				t.Errorf("%s: %q is not in\n%v", name, want, err)
-			}
-		}
-	}
+		"rate that never": {"targets: http://a\nabort_if: [error_rate > 100% for 5s, x > 1 for 10ms]", []string{`t.yaml:2: abort_if: "error_rate > 100% for 5s" never holds`, `t.yaml:2: abort_if: "x > 1 for 10ms" has no number, or a time below 1s`}},
+	})
 }
 
 func FuzzParseTargets(f *testing.F) {

@@ -7,6 +7,21 @@ import (
 	"strings"
 )
 
+// JSONList is rows of a table as one JSON list, as AppendJSON writes each of them.
+func JSONList[T any](rows []T) ([]byte, error) {
+	out := []byte("[")
+	for i, row := range rows {
+		if i > 0 {
+			out = append(out, ",\n "...)
+		}
+		var err error
+		if out, err = AppendJSON(out, row); err != nil {
+			return nil, err
+		}
+	}
+	return append(out, "]\n"...), nil
+}
+
 // AppendJSON appends a row of a table to dst as one JSON object under its column names, in column order; null
 // columns are null.
 func AppendJSON(dst []byte, row any) ([]byte, error) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tailgate/internal/fault"
+	"tailgate/internal/percent"
 )
 
 // FaultDoc describes one kind of fault for help texts.
@@ -115,7 +116,7 @@ func (f *Fault) setFirst(s string, windowed bool) (err error) {
 			return errors.New("a kill needs its time")
 		}
 	default:
-		if f.Share, err = share(s); err != nil {
+		if f.Share, err = percent.Parse(s); err != nil {
 			return fmt.Errorf("share %q is not a number such as 0.01 or 1%%", s)
 		}
 	}
@@ -137,7 +138,7 @@ func (f *Fault) setSecond(s string, given bool) (err error) {
 		}
 	case FaultReasoning:
 		if f.Part = .5; given {
-			if f.Part, err = share(s); err != nil {
+			if f.Part, err = percent.Parse(s); err != nil {
 				return fmt.Errorf("part %q is not a number such as 0.5 or 50%%", s)
 			}
 		}
@@ -157,16 +158,6 @@ func (f *Fault) setSecond(s string, given bool) (err error) {
 		}
 	}
 	return nil
-}
-
-// share reads 0.01 and 1%.
-func share(s string) (float64, error) {
-	digits, percent := strings.CutSuffix(s, "%")
-	v, err := number(digits)
-	if percent {
-		v /= 100
-	}
-	return v, err
 }
 
 // value writes what parseFaultValue reads back as f.

@@ -9,10 +9,10 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 
 	"tailgate/internal/fault"
 	"tailgate/internal/parquetio"
+	"tailgate/internal/wildcard"
 	"tailgate/schemas"
 )
 
@@ -64,7 +64,7 @@ func resultFiles(path string) ([]string, error) {
 		return []string{path}, nil
 	}
 	for _, pattern := range []string{"results.parquet", "results-*.parquet"} {
-		if files, err := filepath.Glob(filepath.Join(path, pattern)); err == nil && len(files) > 0 {
+		if files, err := wildcard.Paths(path, pattern); err == nil && len(files) > 0 {
 			return files, nil
 		}
 	}

@@ -48,7 +48,7 @@ func (m *model) fromOptions() error {
 		errs = append(errs, fmt.Errorf("sessions of several turns need %s", lack))
 	}
 	if errs != nil {
-		return fault.Mark(errors.Join(errs...), fault.Usage, "without a profile give --input-length, --output-length, --request-rate and --duration")
+		return fault.Mark(errors.Join(errs...), fault.Usage, "without a profile give --input-length, --output-length, --request-rate and --duration; with --turns also --think-time and --growth")
 	}
 	m.wantBlocks()
 	classes := slices.Sorted(maps.Keys(m.o.ClassMix))

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"tailgate/internal/fault"
+	"tailgate/internal/percent"
 )
 
 // LengthBucket is a range of lengths and its share of the requests.
@@ -39,7 +40,7 @@ func ParseLengths(s string) (LengthSpec, error) {
 		text, share, shared := strings.Cut(part, "=")
 		b, err := parseBucket(strings.TrimSpace(text))
 		if err == nil && shared {
-			b.Share, err = strconv.ParseFloat(strings.TrimSuffix(share, "%"), 64)
+			b.Share, err = percent.Parse(share)
 		}
 		if err == nil && !shared && len(parts) > 1 {
 			err = fmt.Errorf("%q has no share", part)

@@ -24,7 +24,7 @@ func TestLengthsAreRead(t *testing.T) {
 		"..10":                        {{Lo: 0, Hi: 10, Share: 1}},
 		"short":                       {{Lo: 0, Hi: 1024, Share: 1}},
 		"long":                        {{Lo: 8192, Hi: math.MaxInt32, Share: 1}},
-		"short=0.6,mid=30%,8192..=.1": {{Lo: 0, Hi: 1024, Share: .6}, {Lo: 1024, Hi: 8192, Share: 30}, {Lo: 8192, Hi: math.MaxInt32, Share: .1}},
+		"short=0.6,mid=30%,8192..=.1": {{Lo: 0, Hi: 1024, Share: .6}, {Lo: 1024, Hi: 8192, Share: .3}, {Lo: 8192, Hi: math.MaxInt32, Share: .1}},
 	} {
 		got, err := synth.ParseLengths(text)
 		if err != nil || !cmp.Equal(got, want) {

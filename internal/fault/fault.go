@@ -40,17 +40,20 @@ func Of(err error) Kind {
 	return Failure
 }
 
-// Hint returns the outermost hint in err's tree, or "".
+// Hint returns the outermost hint in err's tree, of joined errors the first one's, or "".
 func Hint(err error) string {
-	for err != nil {
-		var m *marked
-		if !errors.As(err, &m) {
-			return ""
+	if m, ok := err.(*marked); ok && m.hint != "" { //nolint:errorlint // the tree is walked here, as errors.As does
+		return m.hint
+	}
+	switch e := err.(type) { //nolint:errorlint // as above
+	case interface{ Unwrap() error }:
+		return Hint(e.Unwrap())
+	case interface{ Unwrap() []error }:
+		for _, one := range e.Unwrap() {
+			if hint := Hint(one); hint != "" {
+				return hint
+			}
 		}
-		if m.hint != "" {
-			return m.hint
-		}
-		err = m.error
 	}
 	return ""
 }

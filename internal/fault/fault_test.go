@@ -19,3 +19,20 @@ func TestMarksSurviveWrapping(t *testing.T) {
 		t.Error("unmarked errors must stay plain")
 	}
 }
+
+// A hint is found behind errors that have none, in whichever order they were joined.
+func TestHintOfJoinedErrors(t *testing.T) {
+	none, other := fault.Mark(errors.New("a"), fault.Usage, ""), errors.New("b")
+	hinted := fmt.Errorf("reading c: %w", fault.Mark(errors.New("c"), fault.Data, "mend c"))
+	for _, err := range []error{errors.Join(none, other, hinted), errors.Join(hinted, none), fault.Mark(errors.Join(other, errors.Join(none, hinted)), fault.Usage, "")} {
+		if got := fault.Hint(err); got != "mend c" {
+			t.Errorf("hint %q of %v", got, err)
+		}
+	}
+	if got := fault.Hint(errors.Join(none, other)); got != "" {
+		t.Errorf("hint %q", got)
+	}
+	if got := fault.Hint(nil); got != "" {
+		t.Errorf("hint %q of nothing", got)
+	}
+}

@@ -8,8 +8,11 @@ package objstore
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"time"
 )
 
@@ -94,29 +97,77 @@ type streamer interface {
 const readTries = 8
 
 // ReadAll reads a whole object; by one request where s can stream, since it may be replaced at any time.
-func ReadAll(ctx context.Context, s Opener, key string) ([]byte, error) {
+func ReadAll(ctx context.Context, s Opener, key string) (data []byte, err error) {
 	st, ok := s.(streamer)
 	if !ok {
 		return readOpened(ctx, s, key)
 	}
+	err = readWhole(ctx, st, key, func(body io.Reader) (err error) {
+		data, err = io.ReadAll(body)
+		return err
+	})
+	return data, err
+}
+
+// readWhole hands the bytes of an object to read, again from their start while they do not come whole.
+func readWhole(ctx context.Context, s streamer, key string, read func(body io.Reader) error) error {
 	for try, wait := 1, 20*time.Millisecond; ; try, wait = try+1, 2*wait {
-		body, err := st.Stream(ctx, key)
+		body, err := s.Stream(ctx, key)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		data, err := io.ReadAll(body)
+		err = read(body)
 		body.Close()
 		if err == nil {
-			return data, nil
+			return nil
 		}
-		if try == readTries || ctx.Err() != nil {
-			return nil, fmt.Errorf("reading %s: %w", key, err)
+		if try == readTries || ctx.Err() != nil || errors.Is(err, errNotKept) {
+			return fmt.Errorf("reading %s: %w", key, err)
 		}
 		select {
 		case <-ctx.Done():
 		case <-time.After(wait):
 		}
 	}
+}
+
+// errNotKept is that of bytes that came and could not be written: reading them again is of no use.
+var errNotKept = errors.New("the bytes cannot be kept")
+
+// Fetch copies an object of s, which is a [Dir] or an [S3], into a new file of this machine, readable by its user alone,
+// and makes the folders above it. Bytes that do not come whole are read again, as by [ReadAll].
+func Fetch(ctx context.Context, s streamer, key, to string) error {
+	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	err = readWhole(ctx, s, key, func(body io.Reader) error {
+		w := keeper{f}
+		if _, err := f.Seek(0, io.SeekStart); err != nil {
+			return fmt.Errorf("%w: %w", errNotKept, err)
+		}
+		if err := f.Truncate(0); err != nil {
+			return fmt.Errorf("%w: %w", errNotKept, err)
+		}
+		_, err := io.Copy(w, body)
+		return err
+	})
+	return errors.Join(err, f.Close())
+}
+
+// keeper tells failures of writing from those of reading.
+type keeper struct{ f *os.File }
+
+// Write implements io.Writer.
+func (k keeper) Write(p []byte) (int, error) {
+	n, err := k.f.Write(p)
+	if err != nil {
+		err = fmt.Errorf("%w: %w", errNotKept, err)
+	}
+	return n, err
 }
 
 func readOpened(ctx context.Context, s Opener, key string) ([]byte, error) {

@@ -11,9 +11,11 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
+	"testing/iotest"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -240,5 +242,35 @@ func TestCredentialsThatHaveExpired(t *testing.T) {
 		if err == nil || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), "s3://harbour/x") || !strings.Contains(fault.Hint(err), "expired") || errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%s: %v, hint %q", name, err, fault.Hint(err))
 		}
+	}
+}
+
+// torn is a store whose answers break off, the first ones.
+type torn struct {
+	data  []byte
+	left  int // answers that break off
+	asked int
+}
+
+// Stream gives half of the bytes, then an error, as long as answers break off.
+func (s *torn) Stream(context.Context, string) (io.ReadCloser, error) {
+	if s.asked++; s.asked > s.left {
+		return io.NopCloser(bytes.NewReader(s.data)), nil
+	}
+	return io.NopCloser(io.MultiReader(bytes.NewReader(s.data[:len(s.data)/2]), iotest.ErrReader(io.ErrUnexpectedEOF))), nil
+}
+
+func TestFetchReadsAgainWhatBrokeOff(t *testing.T) {
+	want := bytes.Repeat([]byte("tide"), 1000)
+	to := filepath.Join(t.TempDir(), "a", "b")
+	s := &torn{data: want, left: 2}
+	if err := objstore.Fetch(t.Context(), s, "k", to); err != nil || s.asked != 3 {
+		t.Fatalf("%v after %d answers", err, s.asked)
+	}
+	if got, err := os.ReadFile(to); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("%d bytes, %v", len(got), err)
+	}
+	if err := objstore.Fetch(t.Context(), s, "k", to); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("a file that is there: %v", err)
 	}
 }

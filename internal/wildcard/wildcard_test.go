@@ -1,13 +1,33 @@
 package wildcard_test
 
 import (
+	"errors"
+	"os"
 	"path"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"tailgate/internal/rng"
 	"tailgate/internal/wildcard"
 )
+
+func TestPaths(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), `runs [a-b]*? \`)
+	for _, name := range []string{"day=2", "day=1", "other"} {
+		if err := os.MkdirAll(filepath.Join(dir, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := wildcard.Paths(dir, "day=*")
+	if want := []string{filepath.Join(dir, "day=1"), filepath.Join(dir, "day=2")}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("%q, %v", got, err)
+	}
+	if _, err := wildcard.Paths(dir, "["); !errors.Is(err, filepath.ErrBadPattern) {
+		t.Errorf("a broken pattern: %v", err)
+	}
+}
 
 func TestMatch(t *testing.T) {
 	for _, tc := range []struct {

@@ -7,11 +7,9 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
@@ -33,10 +31,20 @@ type Field struct {
 	Value Node
 }
 
+// Options say how a file is read. The zero value suits a file of settings.
+type Options struct {
+	// Lookup gives the value of ${NAME} in a text; null leaves no variable set.
+	Lookup func(name string) (string, bool)
+	// Limit is the most bytes that a file may have; 0 = 64 KiB.
+	Limit int
+	// Secret keeps keys and values out of the reader's own faults, for a file that names people or teams.
+	Secret bool
+}
+
 // Reader reads one file.
 type Reader struct {
 	name   string
-	lookup func(string) (string, bool)
+	o      Options
 	faults []lineFault
 }
 
@@ -45,11 +53,16 @@ type lineFault struct {
 	err  error
 }
 
-// New reads the one document of a file. name is for messages; ${NAME} in a value is replaced by lookup(NAME), nil
-// leaves no variable set. The root is null when the file is not readable, which Err then tells.
+// New reads the one document of a file of settings. name is for messages; ${NAME} in a value is replaced by
+// lookup(NAME), nil leaves no variable set. The root is null when the file is not readable, which Err then tells.
 func New(name string, data []byte, lookup func(string) (string, bool)) (r *Reader, root Node) {
-	r = &Reader{name: name, lookup: lookup}
-	if line, err := Check(data, 0); err != nil {
+	return Open(name, data, Options{Lookup: lookup})
+}
+
+// Open is New for a file that is no small file of settings.
+func Open(name string, data []byte, o Options) (r *Reader, root Node) {
+	r = &Reader{name: name, o: o}
+	if line, err := Check(data, o.Limit); err != nil {
 		r.fault(line, err)
 		return r, nil
 	}
@@ -57,21 +70,12 @@ func New(name string, data []byte, lookup func(string) (string, bool)) (r *Reade
 	defer func() {
 		if recover() != nil {
 			root = nil
-			r.fault(1, errors.New("not readable as YAML"))
+			r.fault(1, errUnreadable)
 		}
 	}()
 	file, err := parser.ParseBytes(data, 0, parser.AllowDuplicateMapKey())
 	if err != nil {
-		line, message := 1, err.Error()
-		var syntax yaml.Error
-		if errors.As(err, &syntax) {
-			message = syntax.GetMessage()
-			if tk := syntax.GetToken(); tk != nil && tk.Position != nil {
-				line = tk.Position.Line
-			}
-		}
-		message, _, _ = strings.Cut(message, "\n")
-		r.fault(line, fmt.Errorf("not readable as YAML: %s", message))
+		r.syntax(err)
 		return r, nil
 	}
 	for _, doc := range file.Docs {
@@ -90,6 +94,49 @@ func New(name string, data []byte, lookup func(string) (string, bool)) (r *Reade
 	return r, root
 }
 
+// syntax reports why the YAML library could not read the file.
+func (r *Reader) syntax(err error) {
+	line, why := whereAndWhy(err)
+	if r.o.Secret {
+		why = errUnreadable
+	}
+	r.fault(line, why)
+}
+
+var errUnreadable = errors.New("not readable as YAML")
+
+// whereAndWhy is the line that the YAML library complains about, and the first line of its complaint.
+func whereAndWhy(err error) (line int, why error) {
+	line, message := 1, err.Error()
+	var syntax yaml.Error
+	if errors.As(err, &syntax) {
+		message = syntax.GetMessage()
+		if tk := syntax.GetToken(); tk != nil && tk.Position != nil {
+			line = tk.Position.Line
+		}
+	}
+	message, _, _ = strings.Cut(message, "\n")
+	return line, fmt.Errorf("%w: %s", errUnreadable, message)
+}
+
+// ToJSON turns a document of at most limit bytes (0 = 64 KiB) into JSON, for a file whose reader works on that. An
+// error has its line beside it.
+func ToJSON(data []byte, limit int) (text []byte, line int, err error) {
+	if line, err := Check(data, limit); err != nil {
+		return nil, line, err
+	}
+	defer func() {
+		if recover() != nil {
+			text, line, err = nil, 1, errUnreadable
+		}
+	}()
+	if text, err = yaml.YAMLToJSON(data); err != nil {
+		line, err = whereAndWhy(err)
+		return nil, line, err
+	}
+	return text, 0, nil
+}
+
 // Err is every fault in order of lines, as NAME:LINE: …, of kind fault.Usage; null without one.
 func (r *Reader) Err() error {
 	if len(r.faults) == 0 {
@@ -103,11 +150,19 @@ func (r *Reader) Err() error {
 	return fault.Mark(errors.Join(errs...), fault.Usage, "")
 }
 
+// Faults is how many faults were reported so far.
+func (r *Reader) Faults() int { return len(r.faults) }
+
 func (r *Reader) fault(line int, err error) { r.faults = append(r.faults, lineFault{line, err}) }
 
 // Faultf reports a fault at a node.
 func (r *Reader) Faultf(at Node, format string, args ...any) {
-	r.fault(Line(at), fmt.Errorf(format, args...))
+	r.FaultAt(Line(at), format, args...)
+}
+
+// FaultAt reports a fault in a line.
+func (r *Reader) FaultAt(line int, format string, args ...any) {
+	r.fault(line, fmt.Errorf(format, args...))
 }
 
 // Line is the line of a node, from 1.
@@ -121,13 +176,8 @@ func Line(n Node) int {
 // Fields lists the pairs of a mapping whose keys are among known; another key, one that stands twice and a value
 // that is no mapping are faults. what names the mapping.
 func (r *Reader) Fields(n Node, what string, known ...string) []Field {
-	var pairs []*ast.MappingValueNode
-	switch m := n.(type) {
-	case *ast.MappingNode:
-		pairs = m.Values
-	case *ast.MappingValueNode:
-		pairs = []*ast.MappingValueNode{m}
-	default:
+	pairs, ok := members(n)
+	if !ok {
 		r.Faultf(n, "%s must be key: value pairs", what)
 		return nil
 	}
@@ -136,8 +186,12 @@ func (r *Reader) Fields(n Node, what string, known ...string) []Field {
 	for _, pair := range pairs {
 		key := keyOf(pair)
 		switch {
+		case seen[key] && r.o.Secret:
+			r.Faultf(pair.Key, "a key stands twice in %s", what)
 		case seen[key]:
 			r.Faultf(pair.Key, "%s stands twice", key)
+		case len(known) > 0 && !slices.Contains(known, key) && r.o.Secret:
+			r.Faultf(pair.Key, "unknown key in %s, use %s", what, strings.Join(known, ", "))
 		case len(known) > 0 && !slices.Contains(known, key):
 			r.Faultf(pair.Key, "unknown key %q in %s, use %s", key, what, strings.Join(known, ", "))
 		default:
@@ -146,6 +200,22 @@ func (r *Reader) Fields(n Node, what string, known ...string) []Field {
 		seen[key] = true
 	}
 	return out
+}
+
+// Has tells whether a key is among the fields.
+func Has(fields []Field, key string) bool {
+	return slices.ContainsFunc(fields, func(f Field) bool { return f.Key == key })
+}
+
+// members are the pairs of a mapping, and whether n is one.
+func members(n Node) ([]*ast.MappingValueNode, bool) {
+	switch m := n.(type) {
+	case *ast.MappingNode:
+		return m.Values, true
+	case *ast.MappingValueNode:
+		return []*ast.MappingValueNode{m}, true
+	}
+	return nil, false
 }
 
 func keyOf(pair *ast.MappingValueNode) string {
@@ -172,6 +242,15 @@ func Sequence(n Node) ([]Node, bool) {
 	return list.Values, true
 }
 
+// Entries lists the values of a sequence of at least one; anything else is a fault. what names the list.
+func (r *Reader) Entries(n Node, what string) []Node {
+	list, _ := Sequence(n)
+	if len(list) == 0 {
+		r.Faultf(n, "%s must be a list with at least one entry", what)
+	}
+	return list
+}
+
 // IsNull tells whether n is null.
 func IsNull(n Node) bool {
 	_, ok := n.(*ast.NullNode)
@@ -180,95 +259,33 @@ func IsNull(n Node) bool {
 
 // IsMapping tells whether n holds key: value pairs.
 func IsMapping(n Node) bool {
-	switch n.(type) {
-	case *ast.MappingNode, *ast.MappingValueNode:
-		return true
-	}
-	return false
+	_, ok := members(n)
+	return ok
 }
 
-var variable = regexp.MustCompile(`\$\{([^}]*)\}`)
-
-// Text returns one value as text with its variables filled in; false after a fault.
-func (r *Reader) Text(n Node) (string, bool) {
-	var text string
-	switch v := n.(type) {
-	case *ast.StringNode:
-		text = v.Value
-	case *ast.LiteralNode:
-		text = v.Value.Value
-	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode:
-		text = v.GetToken().Value
-	default:
-		r.Faultf(n, "must be one value")
-		return "", false
+// LineAt is the line of the value at a path of keys and indices below root, or of the nearest one around it.
+func LineAt(root Node, path []string) int {
+	n, line := root, Line(root)
+	if pairs, _ := members(root); len(pairs) > 0 {
+		line = Line(pairs[0].Key)
 	}
-	ok := true
-	text = variable.ReplaceAllStringFunc(text, func(ref string) string {
-		name := ref[2 : len(ref)-1]
-		if r.lookup != nil {
-			if value, set := r.lookup(name); set {
-				return value
+	for _, step := range path {
+		var next Node
+		pairs, _ := members(n)
+		for _, pair := range pairs {
+			if keyOf(pair) == step {
+				next, line = pair.Value, Line(pair.Key)
 			}
 		}
-		r.Faultf(n, "variable %s is not set", name)
-		ok = false
-		return ref
-	})
-	return strings.TrimSpace(text), ok
-}
-
-// Name is Text that must not be empty.
-func (r *Reader) Name(n Node) string {
-	text, ok := r.Text(n)
-	if ok && text == "" {
-		r.Faultf(n, "must not be empty")
+		if list, ok := Sequence(n); ok {
+			if i, err := strconv.Atoi(step); err == nil && i >= 0 && i < len(list) {
+				next, line = list[i], Line(list[i])
+			}
+		}
+		if next == nil {
+			return line
+		}
+		n = next
 	}
-	return text
-}
-
-// Names reads one Name or a list of at least one.
-func (r *Reader) Names(n Node) []string {
-	list := r.List(n)
-	if len(list) == 0 {
-		r.Faultf(n, "the list is empty")
-	}
-	var out []string
-	for _, v := range list {
-		out = append(out, r.Name(v))
-	}
-	return out
-}
-
-// Word is Text that must be one of some words.
-func (r *Reader) Word(n Node, words ...string) string {
-	text, ok := r.Text(n)
-	if ok && !slices.Contains(words, text) {
-		r.Faultf(n, "%q is not %s", text, strings.Join(words, " or "))
-	}
-	return text
-}
-
-// Int reads a whole number of at least least.
-func (r *Reader) Int(n Node, least int64) int64 {
-	text, ok := r.Text(n)
-	v, err := strconv.ParseInt(text, 10, 64)
-	if ok && (err != nil || v < least) {
-		r.Faultf(n, "%q is not a whole number from %d", text, least)
-	}
-	return v
-}
-
-// Duration reads a time of 0 or more, such as 90s or 5m; 0 after a fault.
-func (r *Reader) Duration(n Node) time.Duration {
-	text, ok := r.Text(n)
-	if !ok {
-		return 0
-	}
-	d, err := time.ParseDuration(text)
-	if err != nil || d < 0 {
-		r.Faultf(n, "%q is not a time such as 90s or 28m", text)
-		return 0
-	}
-	return d
+	return line
 }

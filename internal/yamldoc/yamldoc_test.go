@@ -79,3 +79,79 @@ func TestUnreadableFiles(t *testing.T) {
 		}
 	}
 }
+
+// Each kind of value is read by one function, whose faults tell what was written.
+func TestKindsOfValues(t *testing.T) {
+	const text = `good: {bool: true, number: 30/s, share: 80%, span: 1.5d, texts: {a: b, c: 7}, entries: [1, 2]}
+bool: maybe
+number: inf
+share: 150%
+days: 100000d
+hour: 30m
+texts: {a: [b]}
+entries: []
+none: {}
+`
+	r, root := yamldoc.New("f", []byte(text), nil)
+	fields := r.Fields(root, "the file")
+	good := r.Fields(fields[0].Value, "good")
+	texts := r.Texts(good[4].Value, "texts")
+	if !r.Bool(good[0].Value) || r.Number(good[1].Value, 30) != 30 || r.Share(good[2].Value) != .8 || r.Span(good[3].Value, time.Hour) != 36*time.Hour ||
+		texts["a"] != "b" || texts["c"] != "7" || len(r.Entries(good[5].Value, "entries")) != 2 || r.Faults() != 0 || !yamldoc.Has(good, "span") || yamldoc.Has(good, "days") {
+		t.Errorf("%v, %v", texts, r.Err())
+	}
+	if r.Bool(fields[1].Value) || r.Number(fields[2].Value, 2) != 2 || r.Share(fields[3].Value) != 0 || r.Span(fields[4].Value, time.Hour) != time.Hour ||
+		r.Span(fields[5].Value, 24*time.Hour) != 24*time.Hour {
+		t.Error("a value beside its fault")
+	}
+	r.Texts(fields[6].Value, "texts")
+	r.Entries(fields[7].Value, "entries")
+	r.Entries(fields[8].Value, "none")
+	want := []string{`f:2: "maybe" is not true or false`, `f:3: "inf" is not a number of 2 or more`, `f:4: "150%" is not a share such as 80%`,
+		`f:5: "100000d" is not a time of 1h or more, such as 32m, 48h or 90d`, `f:6: "30m" is not a time of 24h or more, such as 32m, 48h or 90d`,
+		"f:7: must be one value", "f:8: entries must be a list with at least one entry", "f:9: none must be a list with at least one entry"}
+	if got := r.Err(); got == nil || got.Error() != strings.Join(want, "\n") {
+		t.Errorf("faults\n%v", got)
+	}
+}
+
+// A file that may hold names is not quoted, and a $ in it means nothing.
+func TestSecretFiles(t *testing.T) {
+	const text = "secret: 1\na: secret\nb: secret\nc: ${secret}\na: 2\n"
+	r, root := yamldoc.Open("f", []byte(text), yamldoc.Options{Secret: true})
+	fields := r.Fields(root, "the file", "a", "b", "c")
+	r.Int(fields[0].Value, 0)
+	r.Word(fields[1].Value, "x")
+	if got, ok := r.Text(fields[2].Value); !ok || got != "${secret}" {
+		t.Errorf("text %q", got)
+	}
+	want := "f:1: unknown key in the file, use a, b, c\nf:2: the value is not a whole number from 0\nf:3: the value is not x\nf:5: a key stands twice in the file"
+	if err := r.Err(); err == nil || err.Error() != want {
+		t.Errorf("faults\n%v", err)
+	}
+	r, _ = yamldoc.Open("f", []byte("a:\n\tsecret: [\n"), yamldoc.Options{Secret: true})
+	if err := r.Err(); err == nil || strings.Contains(err.Error(), "secret") {
+		t.Errorf("fault %v", err)
+	}
+}
+
+func TestToJSON(t *testing.T) {
+	text, _, err := yamldoc.ToJSON([]byte("a: [1, x]\n"), 0)
+	if err != nil || strings.TrimSpace(string(text)) != `{"a": [1, "x"]}` {
+		t.Errorf("%s, %v", text, err)
+	}
+	for text, want := range map[string]int{"a: 1\na: 2\n": 2, "a: 1\nb: [\n": 2, strings.Repeat("#", 70<<10): 1} {
+		if _, line, err := yamldoc.ToJSON([]byte(text), 0); err == nil || line != want || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%.20q: line %d, %v", text, line, err)
+		}
+	}
+}
+
+func TestLineAt(t *testing.T) {
+	_, root := yamldoc.New("f", []byte("a:\n  b:\n    - x\n    - {c: 1}\nd: 2\n"), nil)
+	for path, want := range map[string]int{"": 1, "a": 1, "a b": 2, "a b 1": 4, "a b 1 c": 4, "a b 9": 2, "a b -1": 2, "d": 5, "e": 1} {
+		if got := yamldoc.LineAt(root, strings.Fields(path)); got != want {
+			t.Errorf("%q: line %d, want %d", path, got, want)
+		}
+	}
+}

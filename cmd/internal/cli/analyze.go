@@ -4,15 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"tailgate/analyze"
-	"tailgate/internal/atomicfile"
 	"tailgate/internal/parquetio"
 	"tailgate/internal/smallfile"
 	"tailgate/internal/version"
@@ -65,7 +62,7 @@ without a gate; 5 inconclusive; 6 broken rows.`,
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&f.gate, "gate", "", "gate file (YAML); ${VARS} are taken from the environment")
-	fl.StringArrayVar(&f.by, "by", nil, "buckets: input_length=0,1024,8192, tenant, class, model, target, time=5m, tenant*class (repeatable)")
+	fl.StringArrayVar(&f.by, "by", nil, "`buckets`: input_length=0,1024,8192, tenant, class, model, target, time=5m, tenant*class (repeatable)")
 	fl.DurationVar(&f.warmup, "warmup", 0, "leave out what was scheduled before this (default: the run's own)")
 	fl.IntVar(&f.k, "k", analyze.DefaultK, "tenants with fewer requests are merged into other; 1 keeps all")
 	fl.StringVar(&f.html, "html", "", "also write the report as one HTML file, - for stdout")
@@ -86,7 +83,7 @@ func (a *app) analyze(ctx context.Context, inputs []string, f *analyzeFlags, war
 	o.By = by
 	o.Gate, gateErr = a.loadGate(f.gate)
 	explain, explainErr := f.explain.options(o.Gate)
-	if err := allFaults(byErr, gateErr, explainErr, checkK(f.k), oneStdout(f)); err != nil {
+	if err := allFaults(byErr, gateErr, explainErr, checkK(f.k), oneStdout(f.asJSON, f.renderings(nil)...)); err != nil {
 		return err
 	}
 	defer spareMemory(15)()
@@ -116,38 +113,16 @@ func (a *app) analyze(ctx context.Context, inputs []string, f *analyzeFlags, war
 		return err
 	}
 	a.code = verdictCode(report)
-	render := report.WriteText
+	plain := report.WriteText
 	if f.asJSON {
-		render = report.WriteJSON
+		plain = report.WriteJSON
 	}
-	for _, out := range []struct {
-		path   string
-		render func(io.Writer) error
-	}{{f.html, report.WriteHTML}, {f.junit, report.WriteJUnit}, {f.markdown, report.WriteMarkdown}} {
-		if out.path == "-" {
-			render = out.render
-		} else if err := writeRendered(out.path, out.render); err != nil {
-			return err
-		}
-	}
-	return render(a.stdout)
+	return a.render(plain, f.renderings(report)...)
 }
 
-// oneStdout reports more than one rendering for stdout.
-func oneStdout(f *analyzeFlags) error {
-	var on []string
-	if f.asJSON {
-		on = append(on, "--json")
-	}
-	for _, out := range []struct{ flag, path string }{{"--html", f.html}, {"--junit", f.junit}, {"--markdown", f.markdown}} {
-		if out.path == "-" {
-			on = append(on, out.flag+" -")
-		}
-	}
-	if len(on) > 1 {
-		return fmt.Errorf("only one of %s can go to stdout", strings.Join(on, ", "))
-	}
-	return nil
+// renderings are the forms of a report that the flags ask for.
+func (f *analyzeFlags) renderings(r *analyze.Report) []rendering {
+	return []rendering{{"--html", f.html, r.WriteHTML}, {"--junit", f.junit, r.WriteJUnit}, {"--markdown", f.markdown, r.WriteMarkdown}}
 }
 
 // parseBys reads every --by.
@@ -191,22 +166,6 @@ func (a *app) loadGate(path string) (*analyze.Gate, error) {
 		return nil, fmt.Errorf("reading the gate: %w", err)
 	}
 	return analyze.ParseGate(path, data, a.getenv)
-}
-
-// writeRendered writes a rendering to path, whole or not at all; "" writes nothing.
-func writeRendered(path string, render func(io.Writer) error) error {
-	if path == "" {
-		return nil
-	}
-	out, err := atomicfile.Create(path)
-	if err != nil {
-		return err
-	}
-	defer out.Abort()
-	if err := render(out); err != nil {
-		return fmt.Errorf("writing %s: %w", path, err)
-	}
-	return out.Commit()
 }
 
 // writeTables writes the report's tables into dir; "" writes nothing.

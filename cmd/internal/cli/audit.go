@@ -31,7 +31,7 @@ line, as they are and in lower or upper case, escaped, in base64, hex, percent s
 timed traces to the allow-list of their table: a closed list, a keyed token, or a label that --model-label, --classes or --label names.
 What is found is counted by file and place; neither a canary nor a value is printed.
 
-Exit codes: 0 nothing was found; 2 wrong usage; 6 a file could not be read; 7 something was found.`,
+Exit codes: 0 nothing was found; 1 failed while running; 2 wrong usage; 6 a file could not be read; 7 something was found.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.audit(cmd.Context(), args[0], &f) },
 	}

@@ -35,9 +35,8 @@ length of prompts, with intervals by a bootstrap over blocks of time that both s
 and surely off, marks the run as not calibrated, with the factor. The result goes to backtest.json in the run's folder.
 
 Exit codes: 0 calibrated; 1 failed while running; 2 wrong usage, or not a replay of that day at 1.0x; 3 not calibrated;
-4 the run is invalid; 5 cannot tell; 6 broken rows.
-
-  tailgate trace export lake --day 2026-11-28 --window 10h..11h -o hour.jsonl.zst
+4 the run is invalid; 5 cannot tell; 6 broken rows.`,
+		Example: `  tailgate trace export lake --day 2026-11-28 --window 10h..11h -o hour.jsonl.zst
   tailgate replay hour.jsonl.zst --target http://cluster:8000 --out run
   tailgate backtest run --lake lake --day 2026-11-28`,
 		Args: cobra.ExactArgs(1),
@@ -50,8 +49,8 @@ Exit codes: 0 calibrated; 1 failed while running; 2 wrong usage, or not a replay
 	fl.StringVar(&f.lengths, "lengths", "0,1024,8192", "edges of the ranges of prompt lengths, in tokens")
 	fl.StringVar(&f.tolerance, "tolerance", "15%", "by how much a p99 may differ")
 	fl.Uint64Var(&f.o.Seed, "seed", 1, "seed of the bootstrap")
-	fl.StringVarP(&f.out, "output", "o", "", "file to write (default: RUN/"+analyze.BacktestName+")")
-	fl.StringVar(&f.markdown, "markdown", "", "also write the comparison as Markdown")
+	fl.StringVarP(&f.out, "output", "o", "", "file to write, - for stdout (default: RUN/"+analyze.BacktestName+")")
+	fl.StringVar(&f.markdown, "markdown", "", "also write the comparison as Markdown, - for stdout")
 	fl.BoolVar(&f.asJSON, "json", false, "print one JSON object")
 	return cmd
 }
@@ -84,7 +83,12 @@ func (f *backtestFlags) read() error {
 		f.o.Start, err = parseTime("start", f.start)
 		errs = append(errs, err)
 	}
-	return allFaults(errs...)
+	return allFaults(append(errs, oneStdout(f.asJSON, f.renderings(nil)...))...)
+}
+
+// renderings are the forms of the result that the flags ask for.
+func (f *backtestFlags) renderings(b *analyze.Backtested) []rendering {
+	return []rendering{{"-o", f.out, b.WriteJSON}, {"--markdown", f.markdown, b.WriteMarkdown}}
 }
 
 func (a *app) backtest(ctx context.Context, run string, f *backtestFlags) error {
@@ -111,14 +115,12 @@ func (a *app) backtest(ctx context.Context, run string, f *backtestFlags) error 
 	if f.out == "" {
 		f.out = filepath.Join(run, analyze.BacktestName)
 	}
-	if err := errors.Join(writeRendered(f.out, result.WriteJSON), writeRendered(f.markdown, result.WriteMarkdown)); err != nil {
-		return err
-	}
 	a.code = backtestCode(result)
+	plain := result.WriteText
 	if f.asJSON {
-		return result.WriteJSON(a.stdout)
+		plain = result.WriteJSON
 	}
-	return result.WriteText(a.stdout)
+	return a.render(plain, f.renderings(result)...)
 }
 
 func backtestCode(b *analyze.Backtested) int {

@@ -27,12 +27,12 @@ type catFlags struct {
 	columns []string
 	days    string
 	table   string
-	head    int64
+	head    int64 // -1 = all
 	out     string
 }
 
 func (a *app) catCommand() *cobra.Command {
-	f := catFlags{head: -1}
+	var f catFlags
 	cmd := &cobra.Command{
 		Use:   "cat PATH…",
 		Short: "Print Parquet tables, ours or others': as a table, CSV, JSON lines or Arrow",
@@ -58,11 +58,11 @@ Exit codes: 0 done; 1 a path cannot be read; 2 wrong usage; 6 a file is broken, 
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&f.Format, "format", tabular.FormatTable, "how to print: "+strings.Join(tabular.Formats(), ", "))
-	fl.StringSliceVar(&f.columns, "columns", nil, "columns to print, in this order (default all)")
-	fl.Int64Var(&f.head, "head", -1, "print at most this many rows (default all)")
+	fl.StringSliceVar(&f.columns, "columns", nil, "columns to print, in this order (default: all)")
+	fl.Int64Var(&f.head, "head", 0, "print at most this many rows (default: all)")
 	fl.StringVar(&f.days, "days", "", "of folders day=…, only this UTC day, or FROM..TO, both included")
 	fl.StringVar(&f.table, "table", "", "of several tables, the one to print, such as results or profile_rate")
-	fl.IntVar(&f.Width, "width", 0, "width of a table's lines; columns without room are left out and named (default that of the terminal, else any)")
+	fl.IntVar(&f.Width, "width", 0, "width of a table's lines; columns without room are left out and named (default: that of the terminal, else any)")
 	fl.StringVarP(&f.out, "output", "o", "-", "file to write; - is standard output")
 	formats := cobra.FixedCompletions(tabular.Formats(), cobra.ShellCompDirectiveNoFileComp)
 	if err := cmd.RegisterFlagCompletionFunc("format", formats); err != nil {
@@ -82,7 +82,9 @@ func (f *catFlags) settle(formatGiven, headGiven bool) (find tabular.Finder, err
 		}
 	}
 	errs = append(errs, f.Validate())
-	if headGiven && f.head < 0 {
+	if !headGiven {
+		f.head = -1
+	} else if f.head < 0 {
 		errs = append(errs, fmt.Errorf("--head must not be negative, not %d", f.head))
 	}
 	if f.days != "" {

@@ -86,8 +86,9 @@ func (a *app) root() *cobra.Command {
 		Long: `tailgate turns production gateway logs into anonymous timed traces, replays them at any scale against an
 LLM cluster (or a simulated one), and gives a verdict on the tail SLOs with its uncertainty.
 
-Exit codes: 0 done, gate passed; 1 failed while running; 2 wrong usage; 3 gate failed; 4 run invalid;
-5 inconclusive; 6 data gap, corruption or broken rows; 7 key missing or unsafe, or privacy audit failed; 130 interrupted.`,
+Exit codes: 0 done, gate passed; 1 failed while running; 2 wrong usage; 3 gate failed, drift or checklist not met;
+4 run invalid; 5 inconclusive; 6 data gap, corruption or broken rows; 7 key missing or unsafe, or privacy audit failed;
+8 and 9 of refresh alone: no new data, late data waits; 130 interrupted, with what was measured saved.`,
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return a.fromEnvironment(cmd) },

@@ -29,7 +29,7 @@ type clusterFlags struct {
 
 func (f *clusterFlags) add(cmd *cobra.Command) {
 	fl := cmd.Flags()
-	fl.StringArrayVar(&f.urls, "target", nil, "URL of an OpenAI-compatible server (repeatable), or sim:SPEC")
+	fl.StringArrayVar(&f.urls, "target", nil, "`URL` of an OpenAI-compatible server (repeatable), or sim:SPEC")
 	fl.StringVar(&f.file, "targets", "", "targets file (YAML): urls, strategy, environment, max_rate, abort_if, reset_cache, labels")
 	fl.StringVar(&f.allowProduction, "allow-production", "", "name of a production cluster in the targets file that may be sent to")
 	fl.StringVar(&f.resetCache, "reset-cache", "", "before the run: URL to POST to, /path to POST to on every target, or a command")

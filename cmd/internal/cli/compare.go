@@ -4,12 +4,12 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"tailgate/analyze"
+	"tailgate/internal/percent"
 )
 
 // compareFlags are the flags of `tailgate compare`.
@@ -40,7 +40,7 @@ surely rose by more; 4 a run is invalid or did other work; 6 broken rows.`,
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&f.gate, "gate", "", "gate file (YAML): its origin and warm-up are used, and its latency limits compared")
-	fl.StringArrayVar(&f.by, "by", nil, "buckets: input_length=0,1024,8192, tenant, class, model, target, time=5m, tenant*class; or label:parallelism to name the runs by a label (repeatable)")
+	fl.StringArrayVar(&f.by, "by", nil, "`buckets`: input_length=0,1024,8192, tenant, class, model, target, time=5m, tenant*class; or label:parallelism to name the runs by a label (repeatable)")
 	fl.IntVar(&f.k, "k", analyze.DefaultK, "tenants with fewer requests are merged into other; 1 keeps all")
 	fl.StringVar(&f.again, "again", "", "a second run of BASE, for the floor of noise")
 	fl.StringVar(&f.maxWorse, "max-worse", "", "exit 3 when a percentile surely rose by more, such as 5%")
@@ -58,7 +58,7 @@ func (a *app) compare(ctx context.Context, inputs []string, f *compareFlags) err
 	var err error
 	o.Gate, err = a.loadGate(f.gate)
 	worse, worseErr := parsePercent("max-worse", f.maxWorse)
-	if err := allFaults(byErr, err, worseErr, checkK(f.k)); err != nil {
+	if err := allFaults(byErr, err, worseErr, checkK(f.k), oneStdout(f.asJSON, rendering{flag: "--markdown", path: f.markdown})); err != nil {
 		return err
 	}
 	var arms []analyze.Arm
@@ -84,24 +84,17 @@ func (a *app) compare(ctx context.Context, inputs []string, f *compareFlags) err
 	if err != nil {
 		return err
 	}
-	if f.markdown != "-" {
-		if err := writeRendered(f.markdown, c.WriteMarkdown); err != nil {
-			return err
-		}
-	}
 	switch {
 	case !c.Valid:
 		a.code = exitInvalid
 	case f.maxWorse != "" && c.Worst() > worse:
 		a.code = exitGateFailed
 	}
-	switch {
-	case f.asJSON:
-		return c.WriteJSON(a.stdout)
-	case f.markdown == "-":
-		return c.WriteMarkdown(a.stdout)
+	plain := c.WriteText
+	if f.asJSON {
+		plain = c.WriteJSON
 	}
-	return c.WriteText(a.stdout)
+	return a.render(plain, rendering{"--markdown", f.markdown, c.WriteMarkdown})
 }
 
 // labelOf takes label:KEY out of --by: the label that names the arms.
@@ -137,13 +130,9 @@ func parsePercent(flag, s string) (float64, error) {
 	if s == "" {
 		return 0, nil
 	}
-	number, percent := strings.CutSuffix(s, "%")
-	v, err := strconv.ParseFloat(number, 64)
-	if err != nil || !(v >= 0) {
+	v, err := percent.Parse(s)
+	if err != nil || v < 0 {
 		return 0, fmt.Errorf("--%s: %q is not a share such as 5%%", flag, s)
-	}
-	if percent {
-		v /= 100
 	}
 	return v, nil
 }

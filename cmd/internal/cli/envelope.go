@@ -22,7 +22,7 @@ func (a *app) envelopeDiffCommand() *cobra.Command {
 		Long: `Compares Safe QPS by class and pattern, and says whether a change is beyond the error of the searches, and what else differs:
 traces, SLOs, labels. OLD and NEW are envelope files or the folders of capacity tests.
 
-Exit codes: 0 done; 2 wrong usage; 3 a rate fell beyond the error, or is no longer confirmed; 6 a broken file.`,
+Exit codes: 0 done; 1 unreadable; 2 wrong usage; 3 a rate fell beyond the error, or is no longer confirmed; 6 a broken file.`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(_ *cobra.Command, args []string) error {
 			old, err := capacity.ReadEnvelope(args[0])
@@ -55,7 +55,7 @@ func (a *app) checklistCommand() *cobra.Command {
 		Long: `Looks into the folder of a capacity test for eight things that stand before going live, each done, not done, or cannot tell,
 with the file that shows it.
 
-Exit codes: 0 all are done; 1 no capacity test there; 3 one is missing or cannot be told; 6 a broken file.`,
+Exit codes: 0 all are done; 1 no capacity test there; 2 wrong usage; 3 one is missing or cannot be told; 6 a broken file.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			c, err := capacity.ReadChecklist(args[0])

@@ -33,16 +33,18 @@ func (a *app) forgetCommand() *cobra.Command {
 		Use:   "forget ROOT|LAKE (--tenant X | --session X | --again) --keys KEYS",
 		Short: "Take a tenant or a session out of a lake and all that was made of it, and keep it out",
 		Long: `Finds the tokens of a name under every pseudonym key that lives, takes its rows out of segments, days, earlier builds,
-traces and results, removes profiles of its days to be made again, and sets a tombstone: a keyed token, never the name. Whatever reads the
-log again drops the records again, before anything of them is hashed. At the end every byte is searched for the tokens: what tailgate
-made of rows and holds one (pages, reports, tables) is removed, to be made again; what others wrote is named.
+traces and results, removes profiles of its days to be made again, and sets a tombstone: a keyed token, never the name.
+Whatever reads the log again drops the records again, before anything of them is hashed. At the end every byte is
+searched for the tokens: what tailgate made of rows and holds one (pages, reports, tables) is removed, to be made again;
+what others wrote is named.
 
-ROOT is that of a nightly job, with its lake below it; LAKE is a lake alone. Either may be s3://bucket/prefix. Folders with results and
-other traces are named by --also. A name given as - is read from stdin, so that it stands in no list of processes and no history.
-A run that was killed is finished by the same command, or by --again, which applies every tombstone again.
+ROOT is that of a nightly job, with its lake below it; LAKE is a lake alone. Either may be s3://bucket/prefix. Folders
+with results and other traces are named by --also. A name given as - is read from stdin, so that it stands in no list
+of processes and no history. A run that was killed is finished by the same command, or by --again, which applies every
+tombstone again.
 
-Exit codes: 0 done (what could not be searched is told); 1 failed while running; 2 wrong usage; 6 a broken file, or one that cannot be searched; 7 no pseudonym key is
-there, or a file that tailgate did not write still holds a token.`,
+Exit codes: 0 done (what could not be searched is told); 1 failed while running; 2 wrong usage; 6 a broken file, or one
+that cannot be searched; 7 no pseudonym key is there, or a file that tailgate did not write still holds a token.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.forget(cmd.Context(), args[0], &f) },
 	}

@@ -3,12 +3,13 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"tailgate/analyze"
 	"tailgate/internal/atomicfile"
+	"tailgate/internal/fault"
+	"tailgate/trace"
 )
 
 func (a *app) gateCommand() *cobra.Command {
@@ -40,26 +41,22 @@ Exit codes: 0 done; 1 failed while running; 2 wrong usage; 6 no latencies in the
 				return err
 			}
 			ctx := cmd.Context()
-			if day == "" {
-				days, err := a.lakeDays(ctx, lake)
-				if err != nil {
-					return err
-				}
-				if len(days) == 0 {
-					return usage(fmt.Errorf("%s has no published day", lake), "publish one first")
-				}
-				day = days[len(days)-1]
+			if day, err = a.newestDay(ctx, lake, day); err != nil {
+				return err
 			}
 			folder, err := a.fetchDay(ctx, lake, day)
 			if err != nil {
 				return err
 			}
 			defer folder.drop()
-			files, err := filepath.Glob(filepath.Join(folder.dir, "day="+day, "*.parquet"))
-			if err != nil || len(files) != 1 {
+			file, err := trace.DayFile(folder.dir, day)
+			if fault.Of(err) == fault.Usage {
 				return usage(fmt.Errorf("%s has no day %s", lake, day), "publish it first")
 			}
-			text, err := analyze.ProposeGate(ctx, files[0], analyze.ProposeOptions{Day: day, Slack: share, MinN: minN})
+			if err != nil {
+				return folder.renamed(err)
+			}
+			text, err := analyze.ProposeGate(ctx, file, analyze.ProposeOptions{Day: day, Slack: share, MinN: minN})
 			if err != nil {
 				return folder.renamed(err)
 			}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 
 	"tailgate/capacity"
 	"tailgate/internal/fault"
+	"tailgate/internal/wildcard"
 	"tailgate/profile"
 	"tailgate/schemas"
 )
@@ -47,15 +49,23 @@ the rate with one replica less, or the envelope is stale); 6 a broken file.`,
 	fl := cmd.Flags()
 	fl.DurationVar(&f.peak, "peak", time.Minute, "bins whose highest rate decides: 60s or 10s")
 	fl.IntVar(&f.replicas, "replicas", 0, "replicas of the tested cluster (default: as the envelope says)")
-	fl.StringVar(&f.csv, "csv", "", "also write the replicas that each hour needs to this file")
-	fl.StringVar(&f.prom, "prometheus", "", "also write the figures to this file, as Prometheus text")
-	fl.StringVar(&f.page, "html", "", "also write them as one HTML page")
+	fl.StringVar(&f.csv, "csv", "", "also write the replicas that each hour needs to this file, - for stdout")
+	fl.StringVar(&f.prom, "prometheus", "", "also write the figures to this file, as Prometheus text, - for stdout")
+	fl.StringVar(&f.page, "html", "", "also write them as one HTML page, - for stdout")
 	fl.BoolVar(&f.strict, "strict", false, "end with 3 also above the rate with one replica less, and when the envelope is stale")
 	fl.BoolVar(&f.asJSON, "json", false, "print one JSON object")
 	return cmd
 }
 
+// renderings are the forms of a headroom that the flags ask for.
+func (f *headroomFlags) renderings(h *capacity.Headroom) []rendering {
+	return []rendering{{"--csv", f.csv, h.WriteCSV}, {"--prometheus", f.prom, h.WritePrometheus}, {"--html", f.page, h.WriteHTML}}
+}
+
 func (a *app) headroom(envelope string, profiles []string, f *headroomFlags) error {
+	if err := allFaults(oneStdout(f.asJSON, f.renderings(nil)...)); err != nil {
+		return err
+	}
 	e, err := capacity.ReadEnvelope(envelope)
 	if err != nil {
 		return err
@@ -75,13 +85,11 @@ func (a *app) headroom(envelope string, profiles []string, f *headroomFlags) err
 	if h.OverSafe || f.strict && (h.OverNMinus1 || h.Stale != nil && *h.Stale) {
 		a.code = exitGateFailed
 	}
-	if err := errors.Join(writeRendered(f.csv, h.WriteCSV), writeRendered(f.prom, h.WritePrometheus), writeRendered(f.page, h.WriteHTML)); err != nil {
-		return err
-	}
+	plain := h.WriteText
 	if f.asJSON {
-		return json.NewEncoder(a.stdout).Encode(h)
+		plain = func(w io.Writer) error { return json.NewEncoder(w).Encode(h) }
 	}
-	return h.WriteText(a.stdout)
+	return a.render(plain, f.renderings(h)...)
 }
 
 // headroomDays reads profiles one by one, so that memory is that of one.
@@ -122,7 +130,7 @@ func (a *app) profileDirs(args []string) ([]string, error) {
 		}
 		var days []string
 		for _, pattern := range []string{meta, filepath.Join("profile", meta)} {
-			found, err := filepath.Glob(filepath.Join(dir, "day=*", pattern))
+			found, err := wildcard.Paths(dir, filepath.Join("day=*", pattern))
 			if err != nil {
 				return nil, usage(fmt.Errorf("reading %s: %w", dir, err), "")
 			}

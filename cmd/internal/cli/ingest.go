@@ -6,14 +6,13 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
-	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"tailgate/ingest"
 	"tailgate/internal/objstore"
+	"tailgate/internal/percent"
 	"tailgate/internal/smallfile"
 )
 
@@ -184,12 +183,8 @@ func readClasses(path string) (*ingest.ClassRules, error) {
 
 // parseShare reads 1% or 0.01.
 func parseShare(s string) (float64, error) {
-	number, percent := strings.CutSuffix(s, "%")
-	v, err := strconv.ParseFloat(number, 64)
-	if percent {
-		v /= 100
-	}
-	if err != nil || !(v >= 0 && v <= 1) {
+	v, err := percent.Parse(s)
+	if err != nil || v < 0 || v > 1 {
 		return 0, fmt.Errorf("%q is not a share such as 1%% or 0.01", s)
 	}
 	return v, nil

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
 	"strings"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 
 	"tailgate/ingest"
 	"tailgate/internal/objstore"
+	"tailgate/replay"
 )
 
 // kafkaFlags say how to reach a Kafka cluster. The password has no flag: others can read a command line.
@@ -27,10 +27,10 @@ type kafkaFlags struct {
 const envPassword = "TAILGATE_SASL_PASSWORD"
 
 func (f *kafkaFlags) register(fl *pflag.FlagSet) {
-	fl.BoolVar(&f.tls, "kafka-tls", false, "speak TLS with the brokers; implied by the three files below")
-	fl.StringVar(&f.ca, "kafka-ca", "", "PEM file of the authorities that sign the brokers' certificates (default those of the system)")
-	fl.StringVar(&f.cert, "kafka-cert", "", "PEM file of our certificate")
-	fl.StringVar(&f.key, "kafka-key", "", "PEM file of its key")
+	fl.BoolVar(&f.tls, "kafka-tls", false, "speak TLS with the brokers; implied by --kafka-ca, --kafka-cert and --kafka-key")
+	fl.StringVar(&f.ca, "kafka-ca", "", "PEM file of the authorities that sign the brokers' certificates (default: those of the system)")
+	fl.StringVar(&f.cert, "kafka-cert", "", "PEM file of the client certificate")
+	fl.StringVar(&f.key, "kafka-key", "", "PEM file of the client certificate's key")
 	fl.StringVar(&f.sasl, "sasl", "", "SASL mechanism: "+strings.Join(ingest.SASLMechanisms(), ", "))
 	fl.StringVar(&f.user, "sasl-user", "", "SASL user; the password is in "+envPassword+" or in --sasl-password-file")
 	fl.StringVar(&f.passwordFile, "sasl-password-file", "", "file with the SASL password")
@@ -157,14 +157,11 @@ func (f *runFlags) apply(o *ingest.Options) error {
 		o.Until = t
 	}
 	if f.worker != "" {
-		i, n, ok := strings.Cut(f.worker, "/")
-		var err1, err2 error
-		o.Worker, err1 = strconv.Atoi(i)
-		o.Workers, err2 = strconv.Atoi(n)
-		if !ok || err1 != nil || err2 != nil || o.Workers < 1 || o.Worker < 0 || o.Worker >= o.Workers {
+		part, err := replay.ParseShard(f.worker)
+		if err != nil {
 			errs = append(errs, fmt.Errorf("--worker: %q is not i/n with i from 0 to n-1", f.worker))
-			o.Worker, o.Workers = 0, 0
 		}
+		o.Worker, o.Workers = part.Index, part.Count
 	}
 	return errors.Join(errs...)
 }

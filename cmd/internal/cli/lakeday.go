@@ -2,12 +2,8 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -18,6 +14,7 @@ import (
 	"tailgate/internal/fault"
 	"tailgate/internal/objstore"
 	"tailgate/internal/version"
+	"tailgate/internal/wildcard"
 	"tailgate/trace"
 )
 
@@ -33,7 +30,7 @@ func (a *app) lakeDays(ctx context.Context, lake string) ([]string, error) {
 			return nil, err
 		}
 	} else {
-		paths, err := filepath.Glob(filepath.Join(lake, "day=*"))
+		paths, err := wildcard.Paths(lake, "day=*")
 		if err != nil {
 			return nil, fmt.Errorf("listing %s: %w", lake, err)
 		}
@@ -158,9 +155,9 @@ func (a *app) fetchDay(ctx context.Context, lake, day string) (*lakeDay, error) 
 		return nil, fmt.Errorf("making a temporary folder: %w", err)
 	}
 	for _, f := range list {
-		if err := fetchObject(ctx, bucket, f.Key, filepath.Join(d.dir, filepath.FromSlash(f.Key))); err != nil {
+		if err := objstore.Fetch(ctx, bucket, f.Key, filepath.Join(d.dir, filepath.FromSlash(f.Key))); err != nil {
 			d.drop()
-			return nil, err
+			return nil, fmt.Errorf("fetching %s%s: %w", bucket, f.Key, err)
 		}
 	}
 	return d, nil
@@ -189,24 +186,3 @@ type renamedError struct {
 
 func (e *renamedError) Error() string { return strings.ReplaceAll(e.error.Error(), e.from, e.to) }
 func (e *renamedError) Unwrap() error { return e.error }
-
-// fetchObject copies an object to a file.
-func fetchObject(ctx context.Context, bucket *objstore.S3, key, to string) error {
-	body, err := bucket.Stream(ctx, key)
-	if err != nil {
-		return err
-	}
-	defer body.Close()
-	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
-		return fmt.Errorf("fetching %s: %w", path.Base(key), err)
-	}
-	f, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, fs.FileMode(0o600))
-	if err != nil {
-		return fmt.Errorf("fetching %s: %w", path.Base(key), err)
-	}
-	_, err = io.Copy(f, body)
-	if err = errors.Join(err, f.Close()); err != nil {
-		return fmt.Errorf("fetching %s%s: %w", bucket, key, err)
-	}
-	return nil
-}

@@ -16,8 +16,8 @@ type metricsFlags struct {
 }
 
 func (f *metricsFlags) register(fl *pflag.FlagSet) {
-	fl.StringVar(&f.file, "metrics-file", "", "file for Prometheus metrics of the run (textfile collector)")
-	fl.StringVar(&f.push, "push", "", "URL of a Pushgateway that is put the metrics at the end; where it fails, the command does not")
+	fl.StringVar(&f.file, "metrics-file", "", "file for Prometheus metrics of the run, for the node exporter's textfile collector")
+	fl.StringVar(&f.push, "push", "", "URL of a Pushgateway that gets the metrics at the end; a push that fails is a warning")
 }
 
 // check reads --push. Labels, name and value by turns, tell the processes of one job apart; a value of "" is left out.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -45,7 +46,7 @@ Exit codes: 0 done; 1 failed while running; 2 wrong usage; 6 broken rows or a br
 			if f.several.days != "" || f.several.shard != "" {
 				return a.profileDays(cmd, args[0], &f)
 			}
-			if err := newProfileDir(cmd, f.out); err != nil {
+			if err := errors.Join(newProfileDir(cmd, f.out), onePage(f.printJSON, f.page)); err != nil {
 				return err
 			}
 			defer spareMemory(100)()
@@ -53,10 +54,7 @@ Exit codes: 0 done; 1 failed while running; 2 wrong usage; 6 broken rows or a br
 			if err != nil {
 				return err
 			}
-			if err := writeRendered(f.page, p.WriteHTML); err != nil {
-				return err
-			}
-			return a.showProfile(p, f.printJSON)
+			return a.showProfile(p, f.printJSON, f.page)
 		},
 	}
 	f.trace.add(cmd)
@@ -67,7 +65,7 @@ Exit codes: 0 done; 1 failed while running; 2 wrong usage; 6 broken rows or a br
 	fl.StringVar(&f.view, "view", "engine", "of a lake: engine or client")
 	fl.BoolVar(&f.perGroup, "per-group", true, "also per tenant and class")
 	fl.StringVarP(&f.out, "output", "o", "", "folder to write the tables into")
-	fl.StringVar(&f.page, "html", "", "also write the profile as one HTML page")
+	fl.StringVar(&f.page, "html", "", "also write the profile as one HTML page, - for stdout")
 	fl.BoolVar(&f.printJSON, "json", false, "print the total's tables as one JSON object")
 	cmd.AddCommand(a.profileShowCommand(), a.profileDiffCommand(), a.profileMergeCommand(), a.profileServeGenCommand())
 	return cmd
@@ -105,7 +103,7 @@ func (a *app) profileDays(cmd *cobra.Command, lake string, f *profileFlags) erro
 		if err != nil {
 			return err
 		}
-		return a.showProfile(p, f.printJSON)
+		return a.showProfile(p, f.printJSON, "")
 	})
 }
 
@@ -201,7 +199,7 @@ func (a *app) newestDay(ctx context.Context, lake, day string) (string, error) {
 		return "", err
 	}
 	if len(days) == 0 {
-		return "", fmt.Errorf("reading %s: no published day (LAKE/day=*)", lake)
+		return "", usage(fmt.Errorf("%s has no published day (LAKE/day=*)", lake), "publish one first")
 	}
 	return days[len(days)-1], nil
 }
@@ -229,29 +227,41 @@ func (a *app) profileShowCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show DIR",
 		Short: "Print a profile on one screen",
-		Args:  cobra.ExactArgs(1),
+		Long: `Prints the totals of a profile that tailgate profile wrote.
+
+Exit codes: 0 done; 1 unreadable; 2 wrong usage; 6 a broken file.`,
+		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
+			if err := onePage(asJSON, page); err != nil {
+				return err
+			}
 			p, err := profile.Read(args[0])
 			if err != nil {
 				return err
 			}
-			if err := writeRendered(page, p.WriteHTML); err != nil {
-				return err
-			}
-			return a.showProfile(p, asJSON)
+			return a.showProfile(p, asJSON, page)
 		},
 	}
-	cmd.Flags().StringVar(&page, "html", "", "also write the profile as one HTML page")
+	cmd.Flags().StringVar(&page, "html", "", "also write the profile as one HTML page, - for stdout")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the total's tables as one JSON object")
 	return cmd
 }
 
-func (a *app) showProfile(p *profile.Profile, asJSON bool) error {
-	if asJSON {
-		return p.WriteJSON(a.stdout)
+// onePage refuses a page on stdout beside JSON.
+func onePage(asJSON bool, page string) error {
+	return usage(oneStdout(asJSON, rendering{flag: "--html", path: page}), "")
+}
+
+// showProfile prints a profile, and writes its page where one is asked for.
+func (a *app) showProfile(p *profile.Profile, asJSON bool, page string) error {
+	plain := p.WriteJSON
+	if !asJSON {
+		plain = func(w io.Writer) error {
+			p.WriteText(w)
+			return nil
+		}
 	}
-	p.WriteText(a.stdout)
-	return nil
+	return a.render(plain, rendering{"--html", page, p.WriteHTML})
 }
 
 // profiled is what a profile was made of.

@@ -51,7 +51,11 @@ Exit codes: 0 nothing drifted; 1 unreadable; 2 wrong usage; 3 a distance is abov
 				a.code = exitGateFailed
 			}
 			if asJSON {
-				return a.printRows(rows)
+				text, err := schemas.JSONList(rows)
+				if err == nil {
+					_, err = a.stdout.Write(text)
+				}
+				return err
 			}
 			profile.WriteDrift(a.stdout, rows)
 			return nil
@@ -84,20 +88,4 @@ func parseLimits(changes []string) (profile.Limits, error) {
 		}
 	}
 	return limits, usage(errors.Join(errs...), "")
-}
-
-// printRows prints table rows as one JSON list under their column names.
-func (a *app) printRows(rows []schemas.ProfileDrift) error {
-	out := []byte("[")
-	for i, r := range rows {
-		if i > 0 {
-			out = append(out, ",\n "...)
-		}
-		var err error
-		if out, err = schemas.AppendJSON(out, r); err != nil {
-			return fmt.Errorf("encoding the rows: %w", err)
-		}
-	}
-	_, err := a.stdout.Write(append(out, "]\n"...))
-	return err
 }

@@ -53,7 +53,7 @@ Exit codes: 0 done; 1 unreadable or unfinished; 2 wrong usage, windows that over
 			for _, n := range m.Notes {
 				a.note("%s", n)
 			}
-			return a.showProfile(p, asJSON)
+			return a.showProfile(p, asJSON, "")
 		},
 	}
 	cmd.Flags().StringVarP(&out, "output", "o", "", "folder to write the tables into")

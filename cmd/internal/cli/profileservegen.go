@@ -33,7 +33,7 @@ Exit codes: 0 done; 1 unreadable, or no client in DIR; 2 wrong usage; 6 broken c
 			if err := writeProfileDir(p, out, m); err != nil {
 				return err
 			}
-			return a.showProfile(p, asJSON)
+			return a.showProfile(p, asJSON, "")
 		},
 	}
 	cmd.Flags().StringVarP(&out, "output", "o", "", "folder to write the tables into")

@@ -34,7 +34,7 @@ func (f *rateFlags) add(cmd *cobra.Command) {
 	fl.BoolVar(&f.ramp, "ramp", false, "the rate of --rate-series goes in a line from point to point instead of holding until the next")
 	fl.StringVar(&f.arrivals, "arrivals", "", "at a rate: poisson, gamma or constant (default: poisson, gamma with --burstiness)")
 	fl.Float64Var(&f.burstiness, "burstiness", 0, "of gamma arrivals: the shape of the gaps; 1 = Poisson, below 1 burstier")
-	fl.StringArrayVar(&f.bursts, "burst", nil, "at a rate: multiply it for a while, such as at=10m,for=30s,x=4; its rows have the phase burst (repeatable)")
+	fl.StringArrayVar(&f.bursts, "burst", nil, "at a rate: a `burst` that multiplies it for a while, such as at=10m,for=30s,x=4; its rows have the phase burst (repeatable)")
 }
 
 // on tells whether rows go at a rate.

@@ -23,7 +23,8 @@ Made from the commands by ` + "`go test ./cmd/internal/cli -run Reference -updat
 
 Every flag can be given as an environment variable, too: ` + "`--keep-builds`" + ` as ` + "`TAILGATE_KEEP_BUILDS`" + `. Flags win over the
 environment, the environment over files. Results go to standard output, progress and errors to standard error. Times and sizes have
-units: ` + "`800ms`, `30/s`, `1.5x`, `64MiB`" + `. What exit codes mean: [architecture.md](architecture.md#errors-and-exits).
+units: ` + "`800ms`, `30/s`, `1.5x`, `64MiB`" + `. A value of kind strings or ints is a list with commas between; a flag that is called
+repeatable may be given several times. Days are UTC. What exit codes mean: [architecture.md](architecture.md#errors-and-exits).
 ` + "`tailgate completion bash`" + ` (zsh, fish, powershell) prints a completion file for a shell.
 
 `
@@ -137,15 +138,31 @@ func flagRow(f *pflag.Flag) string {
 	}
 	def := f.DefValue
 	switch {
-	case def == "" || def == "[]" || def == "false" && kind == "", strings.Contains(usage, "(default "):
+	case def == "" || def == "[]" || def == "false" && kind == "", strings.Contains(usage, "(default"):
 		def = ""
 	default:
 		def = "`" + def + "`"
 	}
-	return fmt.Sprintf("| %s | %s | %s | %s |", name, kind, cellText(def), cellText(usage))
+	return fmt.Sprintf("| %s | %s | %s | %s |", name, cellText(kind), cellText(def), cellText(usage))
 }
 
-// cellText is a text that may stand in a table of Markdown.
+// cellText is a text that may stand in a table of Markdown. Its lines stay apart; those that are indented go on with the one
+// before, and names that are aligned get a colon.
 func cellText(s string) string {
-	return strings.NewReplacer("|", `\|`, "\n", " ", "<", "&lt;").Replace(s)
+	var lines []string
+	for line := range strings.Lines(s) {
+		text := strings.TrimSpace(line)
+		if name, rest, aligned := strings.Cut(text, "  "); aligned {
+			text = name + ": " + strings.TrimSpace(rest)
+		}
+		if last := len(lines) - 1; last >= 0 && strings.HasPrefix(line, " ") {
+			lines[last] += " " + text
+		} else {
+			lines = append(lines, text)
+		}
+	}
+	for i, line := range lines {
+		lines[i] = strings.NewReplacer("|", `\|`, "<", "&lt;").Replace(line)
+	}
+	return strings.Join(lines, "<br>")
 }

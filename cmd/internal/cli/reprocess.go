@@ -35,7 +35,7 @@ missing or unsafe.`,
 	fl.StringVar(&f.classes, "classes", "", "YAML file with the rules for workload classes")
 	fl.StringVar(&f.exclude, "exclude", "", "YAML file with the tenants, sessions and headers that opted out")
 	fl.StringSliceVar(&f.labels, "model-label", nil, "model names that may be written as they are; others become m_ tokens")
-	fl.StringSliceVar(&reasons, "reason", nil, "reasons of the dead letters to read again (default all)")
+	fl.StringSliceVar(&reasons, "reason", nil, "reasons of the dead letters to read again (default: all)")
 	fl.BoolVar(&f.asJSON, "json", false, "print the report as one JSON object")
 	return cmd
 }

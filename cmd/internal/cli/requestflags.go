@@ -1,11 +1,13 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
-	"sort"
+	"slices"
 	"strings"
 	"time"
 
@@ -48,7 +50,7 @@ func (f *requestFlags) add(cmd *cobra.Command) {
 	fl.StringVar(&f.tokenizer, "tokenizer", "", "vocabulary of the model for exact texts and prose: o200k, cl100k or the path of its tokenizer.json (default: the target's /tokenize)")
 	fl.StringVar(&f.history, "history", replay.HistoryTrace, "trace: every turn has the trace's prompt; live: answers of this run join the next turn's prompt (needs --turns think)")
 	fl.Var(&f.headers, "header", "'Name: value' sent with every request (repeatable); {{row}}, {{session}}, {{turn}}, {{tenant}}, {{class}} and {{model}} are filled in")
-	fl.StringArrayVar(&f.fields, "body-field", nil, "name=JSON put into every body (repeatable), such as temperature=0")
+	fl.StringArrayVar(&f.fields, "body-field", nil, "`name=JSON` put into every body (repeatable), such as temperature=0")
 	fl.StringVar(&f.template, "body-template", "", "file with a JSON body of your own with places such as {{prompt}}")
 	fl.BoolVar(&f.probe, "probe", true, "send a few two-token requests before the run to see which fields the target takes; false: only ask what it is")
 	fl.StringVar(&f.tls.CAFile, "tls-ca", "", "PEM file of the certificate authorities to trust instead of the system's")
@@ -191,17 +193,11 @@ func probe(ctx context.Context, client *openai.Client, wait time.Duration) (map[
 
 // errorSentences explain the error kinds of a run, the most frequent first.
 func errorSentences(kinds map[string]int64) []string {
-	names := make([]string, 0, len(kinds))
-	for kind := range kinds {
-		names = append(names, kind)
-	}
-	sort.Slice(names, func(i, j int) bool {
-		a, b := kinds[names[i]], kinds[names[j]]
-		return a > b || a == b && names[i] < names[j]
-	})
-	out := make([]string, len(names))
-	for i, kind := range names {
-		out[i] = replay.Explain(kind, kinds[kind])
+	var out []string
+	for _, kind := range slices.SortedFunc(maps.Keys(kinds), func(a, b string) int {
+		return cmp.Or(cmp.Compare(kinds[b], kinds[a]), cmp.Compare(a, b))
+	}) {
+		out = append(out, replay.Explain(kind, kinds[kind]))
 	}
 	return out
 }

@@ -42,8 +42,7 @@ Exit codes: 0 done; 1 an invariant is broken; 2 wrong usage; 6 broken rows or a 
 	}
 	f.tf.add(cmd)
 	f.add(cmd)
-	cmd.Flags().StringVar(&f.to, "to", "", "format of the output: "+strings.Join(trace.Written(), ", ")+" (default: by the name's ending)")
-	cmd.Flags().StringVarP(&f.out, "output", "o", "", "file to write, - for stdout; .gz and .zst compress")
+	addOutput(cmd.Flags(), &f.to, &f.out)
 	cmd.Flags().BoolVar(&f.stream, "stream", false, "rescale row by row, in bounded memory, with the same output (default: from 128 MiB of text on)")
 	return cmd
 }
@@ -53,7 +52,7 @@ func (a *app) rescale(cmd *cobra.Command, path string, f *rescaleFlags) error {
 	if f.out == "" {
 		err = errors.Join(err, errors.New("-o is missing"))
 	}
-	if err := allFaults(err); err != nil {
+	if err := allFaults(err, writable(f.to)); err != nil {
 		return err
 	}
 	if f.streams(path) {
@@ -153,8 +152,7 @@ func (a *app) rescaleStream(cmd *cobra.Command, path string, f *rescaleFlags) er
 	if err != nil || f.out == "-" {
 		return err
 	}
-	input := schemas.FileDigest{Name: filepath.Base(src.Meta.Name), Bytes: src.Meta.Bytes, SHA256: src.Meta.SHA256, Rows: src.Len()}
-	return f.manifest(cmd, input, res.Out.Len(), res.Scale, res.Invariants(), notes)
+	return f.manifest(cmd, traceDigest(&src.Meta, src.Len()), res.Out.Len(), res.Scale, res.Invariants(), notes)
 }
 
 // manifest writes OUT.manifest.json: what was made of what, and the invariants before and after.

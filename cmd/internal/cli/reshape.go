@@ -47,8 +47,8 @@ func (f *cutFlags) add(cmd *cobra.Command) {
 	fl.StringVar(&f.window, "window", "", "part of the trace, such as 0..5m, or burst:1 for its worst burst window")
 	fl.StringSliceVar(&f.classes, "classes", nil, "only these workload classes")
 	fl.StringVar(&f.sample, "sample-sessions", "", "a random sample of whole sessions: 500 or 10%; the others are left out")
-	fl.Int32Var(&f.clipInput, "clip-input", 0, "cut longer prompts to so many tokens, hash ids with them (0 = no limit)")
-	fl.Int32Var(&f.clipOutput, "clip-output", 0, "cut longer outputs to so many tokens (0 = no limit)")
+	fl.Int32Var(&f.clipInput, "clip-input", 0, "cut longer prompts to this many `tokens`, hash ids with them (0 = no limit)")
+	fl.Int32Var(&f.clipOutput, "clip-output", 0, "cut longer outputs to this many `tokens` (0 = no limit)")
 }
 
 // cuts tells that something is cut.

@@ -56,7 +56,7 @@ const simHelp = "sim:help"
 
 func addFaults(cmd *cobra.Command, faults *[]string) {
 	cmd.Flags().StringArrayVar(faults, "fault", nil,
-		"fault of the simulated engine (repeatable), such as kill:1@120s,for=60s or cut:1%; tailgate sim help lists them")
+		"`fault` of the simulated engine (repeatable), such as kill:1@120s,for=60s or cut:1%; tailgate sim help lists them")
 }
 
 // engine reads a spec with further faults, and reports what is wrong with all of them.

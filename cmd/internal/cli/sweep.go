@@ -45,10 +45,10 @@ Exit codes: 0 done; 1 failed while running; 2 wrong usage; 4 a run stayed invali
 		RunE: func(cmd *cobra.Command, args []string) error { return a.sweep(cmd.Context(), args[0], &f) },
 	}
 	fl := cmd.Flags()
-	fl.StringVar(&f.target, "target", "", "URL of an OpenAI-compatible server, or sim:SPEC")
+	fl.StringVar(&f.target, "target", "", "`URL` of an OpenAI-compatible server, or sim:SPEC")
 	fl.StringVar(&f.targets, "targets", "", "targets file (YAML)")
 	fl.StringVarP(&f.out, "out", "o", "sweep", "folder for the runs and the points")
-	fl.IntSliceVar(&f.concurrency, "concurrency", nil, "closed loops of so many slots")
+	fl.IntSliceVar(&f.concurrency, "concurrency", nil, "closed loops with these numbers of slots")
 	fl.StringVar(&f.rates, "rates", "", "open loops at these rates: 1,2,4/s, or 1..8/s:5 for five of equal ratio")
 	fl.StringSliceVar(&f.options.Patterns, "patterns", nil, "arrivals: poisson (default), smooth, bursty, real")
 	fl.StringSliceVar(&f.options.Lengths, "lengths", nil, "input lengths, one by one: short, mid, long, 512, 1024..8192 (default: the trace's)")
@@ -62,7 +62,7 @@ Exit codes: 0 done; 1 failed while running; 2 wrong usage; 4 a run stayed invali
 	fl.StringVar(&f.preset, "preset", "", "limits to judge by, such as mlperf-server:llama2-70b")
 	fl.StringVar(&f.profile, "profile", "", "profile of the trace for synthetic arrivals (default: made of it)")
 	fl.Var(&f.labels, "label", "key=value to keep with the runs (repeatable)")
-	fl.StringArrayVar(&f.replay, "replay", nil, "NAME=VALUE: one more flag of tailgate replay, such as api=chat (repeatable)")
+	fl.StringArrayVar(&f.replay, "replay", nil, "`NAME=VALUE`: one more flag of tailgate replay, such as api=chat (repeatable)")
 	fl.BoolVar(&f.asJSON, "json", false, "print one JSON object")
 	return cmd
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tailgate/internal/percent"
 	"tailgate/internal/version"
 	"tailgate/profile"
 	"tailgate/schemas"
@@ -49,8 +50,7 @@ func (f *synthFlags) add(cmd *cobra.Command) {
 profile   by the profile's own law and rate curve (default with a profile)
 poisson   exponential gaps (default without one)
 gamma     Gamma gaps of a given --burstiness
-constant  equal gaps
-`)
+constant  equal gaps`)
 	fl.Float64Var(&f.burstiness, "burstiness", 0, "of gamma arrivals: the shape; 1 = Poisson, below 1 burstier")
 	fl.StringVar(&f.scale, "scale", "", "times the profile's rate: 1.5x, 1.5 or 150%")
 	fl.StringVar(&f.requestRate, "request-rate", "", "mean rate such as 30/s, or a ramp such as 5/s..30/s (default: the profile's)")
@@ -58,8 +58,8 @@ constant  equal gaps
 	fl.BoolVar(&f.ramp, "ramp", false, "the rate of --rate-series goes in a line from point to point instead of holding until the next")
 	fl.DurationVar(&f.duration, "duration", 0, "of the trace (default: the profile's, or that of the series)")
 	fl.DurationVar(&f.from, "from", 0, "begin at this moment of the profile's window, such as 14h")
-	fl.Int64Var(&f.requests, "requests", 0, "stop after this many requests")
-	fl.StringArrayVar(&f.bursts, "burst", nil, "splice in a burst, such as at=10m,for=30s,x=4 (repeatable)")
+	fl.Int64Var(&f.requests, "requests", 0, "stop after this many requests (0 = no limit)")
+	fl.StringArrayVar(&f.bursts, "burst", nil, "splice in a `burst`, such as at=10m,for=30s,x=4 (repeatable)")
 	fl.StringVar(&f.inputLength, "input-length", "", "one input length in tokens; the same as --input-lengths")
 	fl.StringVar(&f.outputLength, "output-length", "", "one output length in tokens; the same as --output-lengths")
 	fl.StringVar(&f.inputs, "input-lengths", "", "input lengths: 512, 1024..8192, short, mid, long, or shares: short=0.6,mid=0.3,8192..=0.1 (default: the profile's)")
@@ -67,7 +67,7 @@ constant  equal gaps
 	fl.StringVar(&f.classMix, "class-mix", "", "shares of the requests by class: chat=0.7,agent=0.3 (default: the profile's)")
 	fl.StringVar(&f.turns, "turns", "", "turns of a session: 5, 1..8, or 1=0.7,2..4=0.3 (default: the profile's, or 1)")
 	fl.StringVar(&f.thinkTime, "think-time", "", "time from turn to turn: 30s, or median and sigma of a lognormal: 30s,1.2 (default: the profile's)")
-	fl.StringVar(&f.growth, "growth", "", "tokens that a later turn adds to the prompt and answer before it, as --turns (default: the profile's)")
+	fl.StringVar(&f.growth, "growth", "", "tokens that a later turn adds to the prompt and answer before it, written as for --turns (default: the profile's)")
 	fl.StringVar(&f.prefixShare, "prefix-share", "", "share of a first prompt's whole blocks that other sessions have too: 0.5 or 50% (default: the profile's)")
 	fl.IntVar(&f.prefixes, "prefixes", 0, "with --prefix-share: number of different shared prefixes, all as frequent (default: those of the profile, or 1)")
 	fl.IntVar(&f.blockSize, "block-size", 0, "tokens per hash id (default: the profile's; 512 where --prefix-share or --turns need ids)")
@@ -103,7 +103,7 @@ func (f *synthFlags) options() (synth.ModelOptions, error) {
 			o.Bursts = append(o.Bursts, b)
 		}
 	}
-	o.ClassMix, err = parseShares("--class-mix", f.classMix)
+	o.ClassMix, err = parseClassMix(f.classMix)
 	check(err)
 	if f.turns != "" {
 		o.Turns, err = synth.ParseIntDist("turns", f.turns)
@@ -163,17 +163,17 @@ func lengthsOf(dim, one, several string) (synth.LengthSpec, error) {
 	return synth.ParseLengths(one + several)
 }
 
-// parseShares reads name=share pairs.
-func parseShares(flag, s string) (map[string]float64, error) {
+// parseClassMix reads class=share pairs.
+func parseClassMix(s string) (map[string]float64, error) {
 	if s == "" {
 		return nil, nil
 	}
 	out := map[string]float64{}
 	for _, part := range strings.Split(s, ",") {
 		name, share, ok := strings.Cut(part, "=")
-		v, err := strconv.ParseFloat(strings.TrimSuffix(share, "%"), 64)
+		v, err := percent.Parse(share)
 		if _, twice := out[name]; !ok || name == "" || err != nil || twice {
-			return nil, fmt.Errorf("%s: %q is not a name=share of its own, such as chat=0.7", flag, part)
+			return nil, fmt.Errorf("--class-mix: %q is not a class=share of its own, such as chat=0.7", part)
 		}
 		out[name] = v
 	}
@@ -200,13 +200,9 @@ func parsePrefixShare(s string) (*float64, error) {
 	if s == "" {
 		return nil, nil
 	}
-	number, percent := strings.CutSuffix(s, "%")
-	v, err := strconv.ParseFloat(number, 64)
+	v, err := percent.Parse(s)
 	if err != nil {
 		return nil, fmt.Errorf("--prefix-share: %q is not a share such as 0.5 or 50%%", s)
-	}
-	if percent {
-		v /= 100
 	}
 	return &v, nil
 }
@@ -232,7 +228,7 @@ Exit codes: 0 done; 1 failed while running; 2 wrong usage, or the profile cannot
 			if out == "" {
 				err = errors.Join(err, usage(errors.New("-o is missing"), ""))
 			}
-			if err != nil {
+			if err := errors.Join(err, usage(writable(to), "")); err != nil {
 				return err
 			}
 			var p *profile.Profile
@@ -254,8 +250,7 @@ Exit codes: 0 done; 1 failed while running; 2 wrong usage, or the profile cannot
 		},
 	}
 	f.add(cmd)
-	cmd.Flags().StringVar(&to, "to", "", "format of the output: mooncake, parquet, aiperf, vllm, bailian, burstgpt (default: by the name's ending)")
-	cmd.Flags().StringVarP(&out, "output", "o", "", "file to write, - for stdout; .gz and .zst compress")
+	addOutput(cmd.Flags(), &to, &out)
 	return cmd
 }
 

@@ -33,7 +33,7 @@ type telemetryFlags struct {
 
 func (f *telemetryFlags) add(cmd *cobra.Command) {
 	fl := cmd.Flags()
-	fl.StringArrayVar(&f.extra, "telemetry", nil, "[NAME=]URL of metrics to look at each second beside the targets' own /metrics: DCGM, node exporter, Triton … (repeatable)")
+	fl.StringArrayVar(&f.extra, "telemetry", nil, "`[NAME=]URL` of metrics to look at each second beside the targets' own /metrics: DCGM, node exporter, Triton … (repeatable)")
 	fl.BoolVar(&f.off, "no-telemetry", false, "do not look at the targets' metrics")
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"tailgate/internal/version"
 	"tailgate/trace"
@@ -31,7 +32,10 @@ func (a *app) traceInfoCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "info TRACE",
 		Short: "Describe a trace on one screen",
-		Args:  cobra.ExactArgs(1),
+		Long: `Prints format, length, rates, lengths, sessions and prefix reuse of a trace.
+
+Exit codes: 0 done; 1 unreadable; 2 wrong usage; 6 broken rows or a broken file.`,
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := a.scan(cmd.Context(), args[0], tf.options())
 			if err != nil {
@@ -88,8 +92,7 @@ Exit codes: 0 done; 1 unreadable; 2 wrong usage; 6 broken rows or a broken file.
 	}
 	tf.add(cmd)
 	share.add(cmd)
-	cmd.Flags().StringVar(&to, "to", "", "format of the output: "+strings.Join(trace.Written(), ", ")+" (default: by the name's ending)")
-	cmd.Flags().StringVarP(&out, "output", "o", "", "file to write, - for stdout; .gz and .zst compress")
+	addOutput(cmd.Flags(), &to, &out)
 	return cmd
 }
 
@@ -146,9 +149,18 @@ Exit codes: 0 done; 1 failed while running; 2 wrong usage, or no such day; 6 a b
 	fl.StringVar(&o.View, "view", "engine", "engine: what reached the engine; client: first attempts, as clients sent them")
 	fl.IntVar(&o.BlockSize, "block-size", 512, "tokens per hash id")
 	fl.Uint64Var(&o.Seed, "seed", 1, "seed of the ids of private blocks")
-	fl.StringVar(&to, "to", "", "format of the output: "+strings.Join(trace.Written(), ", ")+" (default: by the name's ending)")
-	fl.StringVarP(&out, "output", "o", "", "file to write, - for stdout; .gz and .zst compress")
+	addOutput(fl, &to, &out)
 	return cmd
+}
+
+// addOutput adds the flags of a command that writes a trace.
+func addOutput(fl *pflag.FlagSet, to, out *string) {
+	addFormat(fl, to)
+	fl.StringVarP(out, "output", "o", "", "file to write, - for stdout; .gz and .zst compress")
+}
+
+func addFormat(fl *pflag.FlagSet, to *string) {
+	fl.StringVar(to, "to", "", "format of the output: "+strings.Join(trace.Written(), ", ")+" (default: by the name's ending)")
 }
 
 // writable refuses a format that is not written, before anything is read.

@@ -26,13 +26,16 @@ Exit codes: 0 all rows are right, or were mended; 1 unreadable; 2 wrong usage; 6
 			if f.repair != (f.out != "") {
 				return usage(errors.New("--repair and -o belong together"), helpHint(cmd))
 			}
+			if err := writable(f.to); err != nil {
+				return usage(err, "")
+			}
 			return a.traceCheck(cmd.Context(), args[0], &f)
 		},
 	}
 	f.trace.add(cmd)
 	cmd.Flags().BoolVar(&f.asJSON, "json", false, "print one JSON object")
 	cmd.Flags().BoolVar(&f.repair, "repair", false, "mend the trace and write it to -o")
-	cmd.Flags().StringVar(&f.to, "to", "", "format of the mended trace (default: by the name's ending)")
+	addFormat(cmd.Flags(), &f.to)
 	cmd.Flags().StringVarP(&f.out, "output", "o", "", "file for the mended trace, - for stdout; .gz and .zst compress")
 	return cmd
 }

@@ -23,10 +23,10 @@ type shareFlags struct {
 
 func (f *shareFlags) add(cmd *cobra.Command) {
 	fl := cmd.Flags()
-	fl.BoolVar(&f.on, "share", false, "make the trace fit to leave the house: new ids and names, coarse lengths, a secret shift in time, small groups merged")
+	fl.BoolVar(&f.on, "share", false, "make a copy that may be given to others: new ids and names, coarse lengths, a secret shift in time, small groups merged")
 	fl.IntVar(&f.k, "share-k", 0, "smallest group that a shared trace tells apart (default 5)")
 	fl.StringSliceVar(&f.classes, "share-classes", nil, "class names that a shared trace keeps (default: the built-in ones)")
-	fl.BoolVar(&f.distorted, "allow-distorted", false, "write a shared trace that is too unlike its source to be trusted, too")
+	fl.BoolVar(&f.distorted, "allow-distorted", false, "with --share: write the copy also when it is too unlike its source to be trusted")
 }
 
 // What a shared trace may differ in from its source.
@@ -139,7 +139,11 @@ func (a *app) traceCompareCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "compare A B",
 		Short: "Hold two traces against each other: rate, lengths, burstiness, sessions, prefix reuse, tenants",
-		Args:  cobra.ExactArgs(2),
+		Long: `Prints the figures of two traces side by side: rate, lengths, burstiness, sessions, prefix reuse, tenants. It does not
+judge them; the flags hold for both.
+
+Exit codes: 0 done; 1 unreadable; 2 wrong usage; 6 a broken file.`,
+		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var both [2]*trace.Trace
 			for i, path := range args {

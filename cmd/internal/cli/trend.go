@@ -19,12 +19,16 @@ import (
 func (a *app) trend(ctx context.Context, inputs []string, f *analyzeFlags, warmup *time.Duration) error {
 	by, byErr := parseBys(f.by)
 	var errs []error
-	for _, out := range []struct{ flag, value string }{{"gate", f.gate}, {"html", f.html}, {"junit", f.junit}, {"parquet", f.tables}, {"truth", f.truth}} {
-		if out.value != "" {
-			errs = append(errs, fmt.Errorf("--trend does not go with --%s", out.flag))
+	for _, other := range []struct {
+		flag  string
+		given bool
+	}{{"gate", f.gate != ""}, {"html", f.html != ""}, {"junit", f.junit != ""}, {"parquet", f.tables != ""}, {"truth", f.truth != ""},
+		{"explain", f.explain.on}, {"trace", f.explain.trace != ""}, {"slo", len(f.explain.slo) > 0}} {
+		if other.given {
+			errs = append(errs, fmt.Errorf("--trend does not go with --%s", other.flag))
 		}
 	}
-	if err := allFaults(append(errs, byErr, checkK(f.k), oneStdout(f))...); err != nil {
+	if err := allFaults(append(errs, byErr, checkK(f.k), oneStdout(f.asJSON, rendering{flag: "--markdown", path: f.markdown}))...); err != nil {
 		return err
 	}
 	var stored []analyze.Stored
@@ -42,16 +46,11 @@ func (a *app) trend(ctx context.Context, inputs []string, f *analyzeFlags, warmu
 	if err != nil {
 		return err
 	}
-	render := t.WriteText
+	plain := t.WriteText
 	if f.asJSON {
-		render = t.WriteJSON
+		plain = t.WriteJSON
 	}
-	if f.markdown == "-" {
-		render = t.WriteMarkdown
-	} else if err := writeRendered(f.markdown, t.WriteMarkdown); err != nil {
-		return err
-	}
-	return render(a.stdout)
+	return a.render(plain, rendering{"--markdown", f.markdown, t.WriteMarkdown})
 }
 
 // readStored reads what --parquet wrote into a folder; fs.ErrNotExist when it is none.
