@@ -32,6 +32,9 @@ type PublishOptions struct {
 	// gateway's flush. 0 = 32 minutes. Complete refuses a day whose records may not all have come.
 	MaxDuration time.Duration
 	Complete    bool
+	// Unnoted says that the live build was made by a run that was killed before it could tell of it: what was late for
+	// that build is late for this one.
+	Unnoted bool
 	// Backfill builds the day from its newest epoch alone, which must hold the whole day again.
 	Backfill   bool
 	Epoch      string       // with Backfill: build from this epoch instead; "" = the newest
@@ -164,7 +167,7 @@ func Publish(ctx context.Context, o PublishOptions) (*PublishReport, error) {
 	m := &schemas.Manifest{
 		Kind: "lake_day", Tool: o.Tool, StartedAt: started.UTC(), EndedAt: time.Now().UTC(), Epoch: r.Epoch, ExpiresAt: o.ExpiresAt,
 		Settings: map[string]any{
-			"day": o.Day, "k": o.K, "min_requests": o.MinRequests, "complete": r.IsComplete, "open_until": r.OpenUntil,
+			"day": o.Day, "k": o.K, "min_requests": o.MinRequests, "complete": r.IsComplete, "open_until": r.OpenUntil, lateSetting: r.Late,
 		},
 		Inputs: in.inputs, Files: []schemas.FileDigest{r.File}, Notes: r.notes(),
 	}

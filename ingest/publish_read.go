@@ -181,12 +181,18 @@ func checkDropped(day string, live *schemas.Manifest, have map[string]bool) erro
 	return nil
 }
 
+// lateSetting is the setting of a day's manifest that tells how many rows of the build came after the one before it.
+const lateSetting = "late_rows"
+
 // count adds up the rows and ranks the topics.
 func (in *dayInput) count(o *PublishOptions, live *schemas.Manifest) {
 	known := map[string]bool{}
 	if live != nil {
 		for _, f := range live.Inputs {
 			known[f.Name] = true
+		}
+		if late, ok := live.Settings[lateSetting].(float64); ok && o.Unnoted {
+			in.late = int64(late)
 		}
 	}
 	for _, s := range in.segments {

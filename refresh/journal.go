@@ -64,11 +64,16 @@ func (n *Night) journal(ctx context.Context, day string) (*journal, error) {
 }
 
 func (n *Night) writeJournal(ctx context.Context, j *journal) error {
+	return n.replaceJournal(ctx, "write", j)
+}
+
+// replaceJournal writes the journal; what names the write for tests.
+func (n *Night) replaceJournal(ctx context.Context, what string, j *journal) error {
 	data, err := json.MarshalIndent(j, "", " ")
 	if err != nil {
 		return fmt.Errorf("encoding the journal: %w", err)
 	}
-	return n.Replace(ctx, journalFile(j.Day), append(data, '\n'))
+	return n.replace(ctx, what, journalFile(j.Day), append(data, '\n'))
 }
 
 // result reads what a step left for others; false when it left nothing.

@@ -50,7 +50,11 @@ func (n *Night) Guard(ctx context.Context, point string, do func() error) error 
 
 // Replace writes data to a key, whole.
 func (n *Night) Replace(ctx context.Context, key string, data []byte) error {
-	return n.Guard(ctx, "write-"+key, func() error {
+	return n.replace(ctx, "write", key, data)
+}
+
+func (n *Night) replace(ctx context.Context, what, key string, data []byte) error {
+	return n.Guard(ctx, what+"-"+key, func() error {
 		if err := n.Root.Replace(ctx, key, data); err != nil {
 			return fmt.Errorf("writing %s: %w", n.Root.Path(key), err)
 		}

@@ -39,6 +39,9 @@ func (n *Night) expiry(day string) *time.Time {
 func (n *Night) publish(ctx context.Context, j *journal, s *ingest.DayState, epoch string) (did bool, err error) {
 	o := n.publishOptions(s.Day)
 	o.Backfill, o.Epoch = epoch != "", epoch
+	if o.Unnoted, err = n.unnoted(ctx, j, s.Day); err != nil {
+		return false, err
+	}
 	return n.run(ctx, j, work{day: s.Day, step: StepPublish,
 		inputs: digestOf(s.Inputs, o.K, o.MinRequests, o.MaxDuration, n.Tool, o.ExpiresAt),
 		output: func() (string, error) { return n.folderDigest(ctx, lakeFolderOf(s.Day)) },
@@ -48,7 +51,7 @@ func (n *Night) publish(ctx context.Context, j *journal, s *ingest.DayState, epo
 			}
 			if j.Good { // until all that is made of the new build is there: a run that is killed behind the publish goes on
 				j.Good = false
-				if err := n.writeJournal(ctx, j); err != nil {
+				if err := n.replaceJournal(ctx, "reopen", j); err != nil {
 					return nil, err
 				}
 			}
@@ -59,6 +62,16 @@ func (n *Night) publish(ctx context.Context, j *journal, s *ingest.DayState, epo
 			r.Rows, r.Bytes = report.Rows, report.File.Bytes
 			return report, nil
 		}})
+}
+
+// unnoted tells whether the live build of a day is that of a run which was killed before its journal had it.
+func (n *Night) unnoted(ctx context.Context, j *journal, day string) (bool, error) {
+	live, err := n.folderDigest(ctx, lakeFolderOf(day))
+	if err != nil || j.Good || live == "" {
+		return false, err
+	}
+	noted := j.Steps[StepPublish]
+	return noted == nil || noted.Output != live, nil
 }
 
 // PublishReport is what the last build of a day did; nil when the job has not built it.
