@@ -91,8 +91,11 @@ func (c *blockChain) full(ids []int64, tokens []uint32) ([]int64, []uint32) {
 	return ids, tokens[:copy(tokens, tokens[n:])]
 }
 
-// forget zeroes the tokens that the chain saw last.
-func (c *blockChain) forget() { clear(c.buf[:cap(c.buf)]) }
+// forget zeroes the tokens that the chain saw last, and those that the hash keeps of a part of its block.
+func (c *blockChain) forget() {
+	clear(c.buf[:cap(c.buf)])
+	c.mac.Reset()
+}
 
 func (c *blockChain) block(domain byte, tokens []uint32) int64 {
 	b := append(c.buf[:0], c.state[:]...)

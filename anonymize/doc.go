@@ -9,8 +9,8 @@
 // Invariants. No key, no id: there is no default key and no unkeyed mode. The common prefix of two id lists is
 // the common prefix of the two prompts' full blocks, under one key and one scope; under two keys or two scopes
 // nothing is shared. What was not logged whole (a cut message, an image without its bytes) never gets an id
-// that another prompt could share. Prompt text lives only in buffers that are cleared after use, and never
-// appears in an error.
+// that another prompt could share. Prompt text lives only in buffers that are cleared after use, but for the strings
+// that a template from a file makes of it, which are left to the garbage collector; it never appears in an error.
 //
 // The scheme is that of vLLM's automatic prefix caching (a block's hash covers the hash of the block before
 // it), keyed with HMAC-SHA256 (RFC 2104) under sub-keys derived by HKDF (RFC 5869).

@@ -144,6 +144,7 @@ func (s *execSource) run(ctx context.Context, limit int, key *[keySize]byte, cal
 	err := cmd.Run()
 	out := stdout.buf
 	said := stderr.buf
+	defer clear(said)
 	if key != nil {
 		parseKey(out, key)
 		said = redact(said, out, key[:])

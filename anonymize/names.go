@@ -63,6 +63,7 @@ func (h *Hasher) Token(kind string, value []byte) string {
 	s.mac.Reset()
 	s.mac.Write(value)
 	s.buf = s.mac.Sum(s.buf[:0])
+	s.mac.Reset() // the hash keeps a part of a name as long as nothing else comes
 	return encodeToken(k.letter, s.buf)
 }
 
@@ -86,5 +87,6 @@ func (h *Hasher) Key(kind string, parts ...[]byte) int64 {
 		s.mac.Write(p)
 	}
 	s.buf = s.mac.Sum(s.buf[:0])
+	s.mac.Reset() // as in Token
 	return first63(s.buf)
 }

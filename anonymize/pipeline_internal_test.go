@@ -3,6 +3,8 @@ package anonymize
 import (
 	"bytes"
 	"fmt"
+	"hash"
+	"reflect"
 	"runtime"
 	"slices"
 	"testing"
@@ -167,4 +169,48 @@ func TestMemoryIsBounded(t *testing.T) {
 	if n := memoBytes(h.memo); n > memo || n < memo/2 {
 		t.Errorf("the memo has %d bytes of %d", n, memo)
 	}
+}
+
+// A hash keeps the bytes that do not fill its block: none of them are left of a prompt or a name.
+func TestNothingStaysInAHash(t *testing.T) {
+	c := newBlockChain(bytes.Repeat([]byte{1}, keySize))
+	c.start(Scope{BlockSize: 3})
+	c.append(nil, []uint32{0x51756c6c, 0x6d657265, 0x54696465, 0x5175})
+	k := &Keys{}
+	h, err := NewHasher(k, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.Token(KindTenant, []byte("Quillmere"))
+	h.Key(KindTenant, []byte("Quillmere"))
+	name := h.kind(KindTenant).states.Get().(*kindState)
+	for what, mac := range map[string]hash.Hash{"tokens": c.mac, "a name": name.mac} {
+		if held := bytesIn(reflect.ValueOf(mac), 0); bytes.Contains(held, []byte("uQ")) || bytes.Contains(held, []byte("Quill")) || len(held) < 128 {
+			t.Errorf("%s: %q", what, held)
+		}
+	}
+}
+
+// bytesIn are all bytes that a value holds or points to.
+func bytesIn(v reflect.Value, depth int) (out []byte) {
+	if depth > 8 {
+		return nil
+	}
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Interface:
+		if !v.IsNil() {
+			return bytesIn(v.Elem(), depth+1)
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			out = append(out, bytesIn(v.Field(i), depth+1)...)
+		}
+	case reflect.Array, reflect.Slice:
+		if v.Type().Elem().Kind() == reflect.Uint8 {
+			for i := range v.Len() {
+				out = append(out, byte(v.Index(i).Uint()))
+			}
+		}
+	}
+	return out
 }

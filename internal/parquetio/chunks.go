@@ -141,27 +141,11 @@ func numbersOf[T any](p chunkPage, of func(*encoding.Values) []T, buf []T) ([]T,
 	page := p.dict.Page()
 	words := page.Data()
 	list := of(&words)
-	codes, err := codesIn(p, len(list))
+	codes, err := codesOf(p.data, p.values, len(list))
 	for _, code := range codes {
 		buf = append(buf, list[code])
 	}
 	return buf, err
-}
-
-// codesIn are the places in a dictionary of so many words that a page holds.
-func codesIn(p chunkPage, words int) ([]int32, error) {
-	codes := p.data.Int32()
-	if len(codes) != p.values {
-		return nil, errLevels
-	}
-	worst := uint32(0)
-	for _, code := range codes {
-		worst = max(worst, uint32(code))
-	}
-	if len(codes) > 0 && uint64(worst) >= uint64(words) {
-		return nil, errors.New("a value that its dictionary lacks")
-	}
-	return codes, nil
 }
 
 // placed appends one value for each level, null where it is none.

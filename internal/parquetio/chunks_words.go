@@ -2,7 +2,6 @@ package parquetio
 
 import (
 	"github.com/parquet-go/parquet-go"
-	"github.com/parquet-go/parquet-go/encoding"
 )
 
 // Labels are the values of a flat column of strings of which there are few.
@@ -21,7 +20,7 @@ func (c *Chunks) Labels(group int, name string, l *Labels) error {
 	return c.each(group, name, false, []parquet.Kind{parquet.ByteArray}, func(p chunkPage, _ parquet.Kind) (err error) {
 		codes := l.own[:0:0]
 		if p.dict == nil {
-			words := textsIn(p.data)
+			words := textsOf(p.data)
 			if err := holds(words.len(), p.values); err != nil {
 				return err
 			}
@@ -32,13 +31,12 @@ func (c *Chunks) Labels(group int, name string, l *Labels) error {
 			return nil
 		}
 		if l.own == nil {
-			page := p.dict.Page()
-			words := textsIn(page.Data())
+			words := textsOf(p.dict.Page().Data())
 			for i := range words.len() {
 				l.own = append(l.own, l.code(words.text(i)))
 			}
 		}
-		if codes, err = codesIn(p, len(l.own)); err == nil {
+		if codes, err = codesOf(p.data, p.values, len(l.own)); err == nil {
 			l.Codes = placed(l.Codes, p, codes, -1, func(v int32) int32 { return l.own[v] })
 		}
 		return err
@@ -58,19 +56,12 @@ func (l *Labels) code(word []byte) int32 {
 	return code
 }
 
-func textsIn(values encoding.Values) (t texts) {
-	t.data, t.offsets = values.ByteArray()
-	return t
-}
-
-func (t *texts) len() int { return max(len(t.offsets)-1, 0) }
-
 // Hashes appends the hashes of the values of a flat column of strings, null where a row has none.
 func (c *Chunks) Hashes(group int, name string, hash func(value []byte) uint64, null uint64, to []uint64) ([]uint64, error) {
 	var words, plain []uint64
 	err := c.each(group, name, false, []parquet.Kind{parquet.ByteArray}, func(p chunkPage, _ parquet.Kind) error {
 		if p.dict == nil {
-			list := textsIn(p.data)
+			list := textsOf(p.data)
 			if err := holds(list.len(), p.values); err != nil {
 				return err
 			}
@@ -82,13 +73,12 @@ func (c *Chunks) Hashes(group int, name string, hash func(value []byte) uint64, 
 			return nil
 		}
 		if words == nil {
-			page := p.dict.Page()
-			list := textsIn(page.Data())
+			list := textsOf(p.dict.Page().Data())
 			for i := range list.len() {
 				words = append(words, hash(list.text(i)))
 			}
 		}
-		codes, err := codesIn(p, len(words))
+		codes, err := codesOf(p.data, p.values, len(words))
 		if err == nil {
 			to = placed(to, p, codes, null, func(v int32) uint64 { return words[v] })
 		}

@@ -3,7 +3,6 @@ package parquetio
 import (
 	"bytes"
 	"errors"
-	"slices"
 
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/encoding"
@@ -137,22 +136,22 @@ func (c *Cells) Texts(name string) *Texts {
 		if dict := page.Dictionary(); dict == nil || dict != last {
 			t.codes, last = nil, dict
 			if dict != nil {
-				page := dict.Page()
-				t.texts = textsOf(page)
+				t.texts = textsOf(dict.Page().Data())
 			}
 		}
 		if last == nil {
-			t.texts = textsOf(page)
-			return holds(len(t.offsets)-1, t.col.values(page))
+			t.texts = textsOf(page.Data())
+			return holds(t.len(), t.col.values(page))
 		}
-		t.codes, err = codesOf(page, t.col.values(page), len(t.offsets)-1)
+		t.codes, err = codesOf(page.Data(), t.col.values(page), t.len())
 		return err
 	})
 	return t
 }
 
-func textsOf(page parquet.Page) (t texts) {
-	values := page.Data()
+func (t *texts) len() int { return max(len(t.offsets)-1, 0) }
+
+func textsOf(values encoding.Values) (t texts) {
 	t.data, t.offsets = values.ByteArray()
 	return t
 }
@@ -164,14 +163,17 @@ func holds(have, want int) error {
 	return nil
 }
 
-// codesOf returns the places in a dictionary of words that a page holds: n of them.
-func codesOf(page parquet.Page, n, words int) ([]int32, error) {
-	data := page.Data()
+// codesOf returns the places in a dictionary of so many words that the values of a page are: n of them.
+func codesOf(data encoding.Values, n, words int) ([]int32, error) {
 	codes := data.Int32()
 	if len(codes) != n {
 		return nil, errLevels
 	}
-	if n > 0 && (slices.Max(codes) >= int32(words) || slices.Min(codes) < 0) {
+	worst := uint32(0)
+	for _, code := range codes {
+		worst = max(worst, uint32(code))
+	}
+	if len(codes) > 0 && uint64(worst) >= uint64(words) {
 		return nil, errors.New("a value that its dictionary lacks")
 	}
 	return codes, nil
@@ -210,17 +212,17 @@ func (c *Cells) Words(name string, intern func(word []byte) uint32) *Words {
 		w.at, w.codes = 0, nil
 		dict := page.Dictionary()
 		if dict == nil {
-			w.texts = textsOf(page)
-			return holds(len(w.offsets)-1, w.col.values(page))
+			w.texts = textsOf(page.Data())
+			return holds(w.len(), w.col.values(page))
 		}
 		if dict != last {
 			last, w.known = dict, w.known[:0]
-			words := textsOf(dict.Page())
-			for i := range len(words.offsets) - 1 {
+			words := textsOf(dict.Page().Data())
+			for i := range words.len() {
 				w.known = append(w.known, intern(words.text(i)))
 			}
 		}
-		w.codes, err = codesOf(page, w.col.values(page), len(w.known))
+		w.codes, err = codesOf(page.Data(), w.col.values(page), len(w.known))
 		return err
 	})
 	return w

@@ -208,8 +208,11 @@ func matches(pattern, parts []string) bool {
 
 // Spool keeps a stream in a file without a name, for Parquet is read from its end. Close drops it.
 func Spool(r io.Reader, name string) (f File, drop func(), err error) {
-	start := make([]byte, 4)
-	if _, err := io.ReadFull(r, start); err != nil || string(start) != parquetio.Magic {
+	start := make([]byte, len(parquetio.Magic))
+	switch n, err := io.ReadFull(r, start); {
+	case err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF):
+		return f, nil, fmt.Errorf("reading %s: %w", name, err)
+	case string(start[:n]) != parquetio.Magic:
 		return f, nil, fault.Mark(fmt.Errorf("reading %s: not a Parquet file", name), fault.Data, "")
 	}
 	temp, err := atomicfile.CreateUnnamed(os.TempDir())

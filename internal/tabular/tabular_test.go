@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -317,6 +318,9 @@ func TestSpool(t *testing.T) {
 		if _, _, err := tabular.Spool(strings.NewReader(text), "standard input"); fault.Of(err) != fault.Data {
 			t.Errorf("%q: %v", text, err)
 		}
+	}
+	if _, _, err := tabular.Spool(iotest.ErrReader(errors.New("gone")), "standard input"); fault.Of(err) != fault.Failure || !strings.Contains(err.Error(), "gone") {
+		t.Errorf("a stream that cannot be read: %v", err)
 	}
 }
 
