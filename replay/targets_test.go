@@ -51,17 +51,17 @@ func TestTargetsReportEveryFault(t *testing.T) {
 		_, err := replay.ParseTargets("t.yaml", data, nil)
 		return err
 	}, map[string]yamltest.File{
-		"all at once": {"targets: [ftp://a, http://b, http://b]\nstrategy: random\nmax_rate: fast\nabort_if: waiting over 5\nurl: x\nname: a\nname: b",
-			[]string{`t.yaml:1: "ftp://a" is not a URL`, "t.yaml:1: http://b stands twice", `t.yaml:2: "random" is not round_robin`, `t.yaml:3: "fast" is not a rate`,
+		"all at once": {Text: "targets: [ftp://a, http://b, http://b]\nstrategy: random\nmax_rate: fast\nabort_if: waiting over 5\nurl: x\nname: a\nname: b",
+			Want: []string{`t.yaml:1: "ftp://a" is not a URL`, "t.yaml:1: http://b stands twice", `t.yaml:2: "random" is not round_robin`, `t.yaml:3: "fast" is not a rate`,
 				`t.yaml:4: abort_if: "waiting over 5" is not METRIC`, `t.yaml:5: unknown key "url"`, "t.yaml:7: name stands twice"}},
-		"empty":           {"", []string{"t.yaml:1: the file is empty"}},
-		"two documents":   {"targets: http://a\n---\ntargets: http://b", []string{"t.yaml:3: the file must be one document"}},
-		"no targets":      {"name: a", []string{"t.yaml:1: targets are missing"}},
-		"a list":          {"- http://a", []string{"t.yaml:1: a targets file must be key: value pairs"}},
-		"unset":           {"targets: http://${NOPE}", []string{"t.yaml:1: variable NOPE is not set"}},
-		"nameless":        {"targets: http://a\nenvironment: production", []string{"t.yaml:1: a production cluster needs a name"}},
-		"broken":          {"targets: [", []string{"t.yaml:1: not readable as YAML"}},
-		"rate that never": {"targets: http://a\nabort_if: [error_rate > 100% for 5s, x > 1 for 10ms]", []string{`t.yaml:2: abort_if: "error_rate > 100% for 5s" never holds`, `t.yaml:2: abort_if: "x > 1 for 10ms" has no number, or a time below 1s`}},
+		"empty":           {Text: "", Want: []string{"t.yaml:1: the file is empty"}},
+		"two documents":   {Text: "targets: http://a\n---\ntargets: http://b", Want: []string{"t.yaml:3: the file must be one document"}},
+		"no targets":      {Text: "name: a", Want: []string{"t.yaml:1: targets are missing"}},
+		"a list":          {Text: "- http://a", Want: []string{"t.yaml:1: a targets file must be key: value pairs"}},
+		"unset":           {Text: "targets: http://${NOPE}", Want: []string{"t.yaml:1: variable NOPE is not set"}},
+		"nameless":        {Text: "targets: http://a\nenvironment: production", Want: []string{"t.yaml:1: a production cluster needs a name"}},
+		"broken":          {Text: "targets: [", Want: []string{"t.yaml:1: not readable as YAML"}},
+		"rate that never": {Text: "targets: http://a\nabort_if: [error_rate > 100% for 5s, x > 1 for 10ms]", Want: []string{`t.yaml:2: abort_if: "error_rate > 100% for 5s" never holds`, `t.yaml:2: abort_if: "x > 1 for 10ms" has no number, or a time below 1s`}},
 	})
 }
 
