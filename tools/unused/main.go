@@ -31,7 +31,7 @@ var kept = map[string]string{
 }
 
 // forTests are packages whose names tests alone are to use.
-var forTests = []string{"tailgate/internal/testshared", "tailgate/replay/transporttest", "tailgate/tools/chats"}
+var forTests = []string{"tailgate/internal/testshared", "tailgate/internal/yamldoc/yamltest", "tailgate/replay/transporttest", "tailgate/tools/chats"}
 
 func main() {
 	names, err := unused("./...")
