@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -176,7 +177,7 @@ type memory struct {
 	batch     int // records in a Fetch; 0 = 100
 	committed map[int32]int64
 	fetchErr  error
-	fetches   int
+	fetches   atomic.Int64
 }
 
 func newMemory(parts ...[]ingest.Record) *memory {
@@ -196,7 +197,7 @@ func newMemory(parts ...[]ingest.Record) *memory {
 func (m *memory) Partitions(context.Context) ([]ingest.Partition, error) { return m.parts, nil }
 
 func (m *memory) Fetch(_ context.Context, p ingest.Partition, from int64) (ingest.Batch, error) {
-	m.fetches++
+	m.fetches.Add(1)
 	if m.fetchErr != nil {
 		return ingest.Batch{}, m.fetchErr
 	}

@@ -107,10 +107,10 @@ func TestReprocessFetchesABatchOnce(t *testing.T) {
 	o := options(newLake(t))
 	o.MaxBad = 1
 	run(t, src, o)
-	src.fetches = 0
+	src.fetches.Store(0)
 	r := reprocess(t, src, o)
-	if want := len(recs)/100 + 1; r.Letters != 250 || r.Dead != 250 || src.fetches > want {
-		t.Errorf("%+v in %d fetches, want %d at most", r, src.fetches, want)
+	if want := int64(len(recs)/100 + 1); r.Letters != 250 || r.Dead != 250 || src.fetches.Load() > want {
+		t.Errorf("%+v in %d fetches, want %d at most", r, src.fetches.Load(), want)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"tailgate/ingest"
 	"tailgate/internal/fault"
 	"tailgate/internal/objstore"
+	"tailgate/internal/testshared"
 )
 
 // opened counts the segments that are opened.
@@ -28,6 +29,7 @@ func (o *opened) Open(ctx context.Context, key string) (*objstore.Reader, error)
 
 // The start of a run over a log of a thousand segments opens one of them.
 func TestStartOpensTheLastSegmentOnly(t *testing.T) {
+	testshared.NotUnderRace(t, "three thousand segments by one worker: minutes, and nothing that other tests do not race")
 	const segments = 1000
 	src := func(n int) *memory {
 		recs := make([]ingest.Record, n)
