@@ -39,9 +39,6 @@ func (n *Night) expiry(day string) *time.Time {
 func (n *Night) publish(ctx context.Context, j *journal, s *ingest.DayState, epoch string) (did bool, err error) {
 	o := n.publishOptions(s.Day)
 	o.Backfill, o.Epoch = epoch != "", epoch
-	if o.Unnoted, err = n.unnoted(ctx, j, s.Day); err != nil {
-		return false, err
-	}
 	return n.run(ctx, j, work{day: s.Day, step: StepPublish,
 		inputs: digestOf(s.Inputs, o.K, o.MinRequests, o.MaxDuration, n.Tool, o.ExpiresAt),
 		output: func() (string, error) { return n.folderDigest(ctx, lakeFolderOf(s.Day)) },
@@ -54,6 +51,8 @@ func (n *Night) publish(ctx context.Context, j *journal, s *ingest.DayState, epo
 				if err := n.replaceJournal(ctx, "reopen", j); err != nil {
 					return nil, err
 				}
+			} else if o.Unnoted, err = n.unnoted(ctx, j, s.Day); err != nil {
+				return nil, err
 			}
 			report, err := ingest.Publish(ctx, o)
 			if err != nil {
@@ -64,10 +63,11 @@ func (n *Night) publish(ctx context.Context, j *journal, s *ingest.DayState, epo
 		}})
 }
 
-// unnoted tells whether the live build of a day is that of a run which was killed before its journal had it.
+// unnoted tells whether the live build of a day that is not good is that of a run which was killed before its journal had
+// it.
 func (n *Night) unnoted(ctx context.Context, j *journal, day string) (bool, error) {
 	live, err := n.folderDigest(ctx, lakeFolderOf(day))
-	if err != nil || j.Good || live == "" {
+	if err != nil || live == "" {
 		return false, err
 	}
 	noted := j.Steps[StepPublish]
