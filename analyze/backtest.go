@@ -98,12 +98,7 @@ func (o BacktestOptions) Validate() error {
 	if !(o.Tolerance >= 0 && o.Tolerance < 1) {
 		errs = append(errs, fmt.Errorf("tolerance must lie between 0 and 1, not %v", o.Tolerance))
 	}
-	if !(o.Confidence >= 0 && o.Confidence < 1) {
-		errs = append(errs, fmt.Errorf("confidence must lie between 0 and 1, not %v", o.Confidence))
-	}
-	if o.Resamples < 0 {
-		errs = append(errs, fmt.Errorf("resamples must be >= 0, not %d", o.Resamples))
-	}
+	errs = append(errs, checkResampling(o.Confidence, o.Resamples))
 	for i, e := range o.Edges {
 		if e < 0 || i > 0 && e <= o.Edges[i-1] {
 			errs = append(errs, fmt.Errorf("edges of input lengths must ascend from 0: %v", o.Edges))

@@ -1,6 +1,8 @@
 package analyze
 
 import (
+	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -10,6 +12,18 @@ import (
 	"tailgate/internal/rng"
 	"tailgate/internal/stats"
 )
+
+// checkResampling reports every fault of the options that each bootstrap has; 0 stands for its default.
+func checkResampling(confidence float64, resamples int) error {
+	var errs []error
+	if !(confidence >= 0 && confidence < 1) {
+		errs = append(errs, fmt.Errorf("confidence must lie between 0 and 1, not %v", confidence))
+	}
+	if resamples < 0 {
+		errs = append(errs, fmt.Errorf("resamples must be >= 0, not %d", resamples))
+	}
+	return errors.Join(errs...)
+}
 
 // blocks is a paired bootstrap over time: the schedule is cut in short cells, blocks of consecutive cells are drawn with
 // replacement (Künsch 1989) from a circle (Politis and Romano 1992), so that the ends of a run are drawn as often as its

@@ -95,12 +95,7 @@ var (
 // Validate reports every fault of the options.
 func (o CompareOptions) Validate() error {
 	errs := []error{Options{By: o.By}.Validate()}
-	if !(o.Confidence >= 0 && o.Confidence < 1) {
-		errs = append(errs, fmt.Errorf("confidence must lie between 0 and 1, not %v", o.Confidence))
-	}
-	if o.Resamples < 0 {
-		errs = append(errs, fmt.Errorf("resamples must be >= 0, not %d", o.Resamples))
-	}
+	errs = append(errs, checkResampling(o.Confidence, o.Resamples))
 	return fault.Mark(errors.Join(errs...), fault.Usage, "")
 }
 

@@ -156,12 +156,7 @@ func LatencyRule(metric, limit string) (Rule, error) {
 
 func (e ExplainOptions) validate() error {
 	var errs []error
-	if !(e.Confidence >= 0 && e.Confidence < 1) {
-		errs = append(errs, fmt.Errorf("confidence must lie between 0 and 1, not %v", e.Confidence))
-	}
-	if e.Resamples < 0 {
-		errs = append(errs, fmt.Errorf("resamples must be >= 0, not %d", e.Resamples))
-	}
+	errs = append(errs, checkResampling(e.Confidence, e.Resamples))
 	for _, r := range e.Limits {
 		if r.kind != percentileRule || familyOf(r.metric) == noFamily {
 			errs = append(errs, fmt.Errorf("%s is no limit on a latency", r.Name))
