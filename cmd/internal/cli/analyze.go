@@ -113,11 +113,7 @@ func (a *app) analyze(ctx context.Context, inputs []string, f *analyzeFlags, war
 		return err
 	}
 	a.code = verdictCode(report)
-	plain := report.WriteText
-	if f.asJSON {
-		plain = report.WriteJSON
-	}
-	return a.render(plain, f.renderings(report)...)
+	return a.render(f.asJSON, report.WriteText, report.WriteJSON, f.renderings(report)...)
 }
 
 // renderings are the forms of a report that the flags ask for.

@@ -116,11 +116,7 @@ func (a *app) backtest(ctx context.Context, run string, f *backtestFlags) error 
 		f.out = filepath.Join(run, analyze.BacktestName)
 	}
 	a.code = backtestCode(result)
-	plain := result.WriteText
-	if f.asJSON {
-		plain = result.WriteJSON
-	}
-	return a.render(plain, f.renderings(result)...)
+	return a.render(f.asJSON, result.WriteText, result.WriteJSON, f.renderings(result)...)
 }
 
 func backtestCode(b *analyze.Backtested) int {

@@ -90,11 +90,7 @@ func (a *app) compare(ctx context.Context, inputs []string, f *compareFlags) err
 	case f.maxWorse != "" && c.Worst() > worse:
 		a.code = exitGateFailed
 	}
-	plain := c.WriteText
-	if f.asJSON {
-		plain = c.WriteJSON
-	}
-	return a.render(plain, rendering{"--markdown", f.markdown, c.WriteMarkdown})
+	return a.render(f.asJSON, c.WriteText, c.WriteJSON, rendering{"--markdown", f.markdown, c.WriteMarkdown})
 }
 
 // labelOf takes label:KEY out of --by: the label that names the arms.

@@ -85,11 +85,8 @@ func (a *app) headroom(envelope string, profiles []string, f *headroomFlags) err
 	if h.OverSafe || f.strict && (h.OverNMinus1 || h.Stale != nil && *h.Stale) {
 		a.code = exitGateFailed
 	}
-	plain := h.WriteText
-	if f.asJSON {
-		plain = func(w io.Writer) error { return json.NewEncoder(w).Encode(h) }
-	}
-	return a.render(plain, f.renderings(h)...)
+	asJSON := func(w io.Writer) error { return json.NewEncoder(w).Encode(h) }
+	return a.render(f.asJSON, h.WriteText, asJSON, f.renderings(h)...)
 }
 
 // headroomDays reads profiles one by one, so that memory is that of one.

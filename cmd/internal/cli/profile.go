@@ -254,14 +254,11 @@ func onePage(asJSON bool, page string) error {
 
 // showProfile prints a profile, and writes its page where one is asked for.
 func (a *app) showProfile(p *profile.Profile, asJSON bool, page string) error {
-	plain := p.WriteJSON
-	if !asJSON {
-		plain = func(w io.Writer) error {
-			p.WriteText(w)
-			return nil
-		}
+	text := func(w io.Writer) error {
+		p.WriteText(w)
+		return nil
 	}
-	return a.render(plain, rendering{"--html", page, p.WriteHTML})
+	return a.render(asJSON, text, p.WriteJSON, rendering{"--html", page, p.WriteHTML})
 }
 
 // profiled is what a profile was made of.

@@ -32,8 +32,13 @@ func oneStdout(asJSON bool, forms ...rendering) error {
 	return nil
 }
 
-// render writes the forms that go to files, and then prints: the form that goes to stdout, or plain without one.
-func (a *app) render(plain func(io.Writer) error, forms ...rendering) error {
+// render writes the forms that go to files, and then prints: the form that goes to stdout, or without one text, or json
+// where it is asked for.
+func (a *app) render(asJSON bool, text, json func(io.Writer) error, forms ...rendering) error {
+	plain := text
+	if asJSON {
+		plain = json
+	}
 	for _, form := range forms {
 		if form.path == "-" {
 			plain = form.write

@@ -46,11 +46,7 @@ func (a *app) trend(ctx context.Context, inputs []string, f *analyzeFlags, warmu
 	if err != nil {
 		return err
 	}
-	plain := t.WriteText
-	if f.asJSON {
-		plain = t.WriteJSON
-	}
-	return a.render(plain, rendering{"--markdown", f.markdown, t.WriteMarkdown})
+	return a.render(f.asJSON, t.WriteText, t.WriteJSON, rendering{"--markdown", f.markdown, t.WriteMarkdown})
 }
 
 // readStored reads what --parquet wrote into a folder; fs.ErrNotExist when it is none.
