@@ -1,14 +1,17 @@
 // Command bench reads the output of `go test -bench` on stdin and prints the ratios that docs/benchmarks.md
-// keeps: each measured figure against a named baseline of the same run. It exits with 1 when a benchmark is
-// missing or a ratio is below its floor.
+// keeps: each measured figure against a named baseline of the same run. Of a benchmark that comes twice the later counts.
+// It exits with 1 when a benchmark is missing or a ratio is below its floor; -again FILE writes their packages there,
+// which is what a disturbed run is to repeat.
 package main
 
 import (
 	"bufio"
+	"flag"
 	"fmt"
 	"io"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -45,16 +48,36 @@ var (
 type result struct{ ns, mbPerS float64 }
 
 func main() {
+	again := flag.String("again", "", "write the packages of what is missing or below its floor to `FILE`")
+	flag.Parse()
 	rows = withBroker(rows)
 	results, ratios, err := parse(io.TeeReader(os.Stdin, os.Stdout))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
-	if faults := report(os.Stdout, results) + ratios.report(os.Stdout, metricRows, false) + ratios.report(os.Stdout, peerRows, true); faults > 0 {
-		fmt.Fprintf(os.Stderr, "bench: %d rows missing or below their floor\n", faults)
-		os.Exit(1)
+	faults := slices.Concat(report(os.Stdout, results), ratios.report(os.Stdout, metricRows, false), ratios.report(os.Stdout, peerRows, true))
+	if len(faults) == 0 {
+		return
 	}
+	fmt.Fprintf(os.Stderr, "bench: %d rows missing or below their floor\n", len(faults))
+	if *again != "" {
+		if err := os.WriteFile(*again, []byte(packages(faults)), 0o644); err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+		}
+	}
+	os.Exit(1)
+}
+
+// packages lists where benchmarks are, each folder once, from the root of the module.
+func packages(benches []string) string {
+	var list []string
+	for _, b := range benches {
+		pkg, _, _ := strings.Cut(b, ".")
+		list = append(list, "./"+pkg+"\n")
+	}
+	slices.Sort(list)
+	return strings.Join(slices.Compact(list), "")
 }
 
 func parse(in io.Reader) (map[string]result, ratios, error) {
@@ -83,15 +106,15 @@ func parse(in io.Reader) (map[string]result, ratios, error) {
 	return results, measured, s.Err()
 }
 
-// report prints the table and counts the rows that are missing or below their floor.
-func report(w io.Writer, results map[string]result) (faults int) {
+// report prints the table and returns the benchmarks that are missing or below their floor.
+func report(w io.Writer, results map[string]result) (faults []string) {
 	fmt.Fprintln(w, "\n| what | against | ratio | floor |\n|---|---|---|---|")
 	for _, r := range rows {
 		ours, ok := results[r.bench]
 		base, baseOK := results[r.baseline]
 		if !ok || !baseOK {
 			fmt.Fprintf(w, "| %s | %s | missing | %g |\n", r.what, r.named, r.floor)
-			faults++
+			faults = append(faults, r.bench)
 			continue
 		}
 		ratio := base.ns / ours.ns
@@ -101,7 +124,7 @@ func report(w io.Writer, results map[string]result) (faults int) {
 		mark := ""
 		if ratio < r.floor {
 			mark = " (below)"
-			faults++
+			faults = append(faults, r.bench)
 		}
 		fmt.Fprintf(w, "| %s | %s | %.1f%s | %g |\n", r.what, r.named, ratio, mark, r.floor)
 	}

@@ -49,12 +49,31 @@ func TestReport(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := report(io.Discard, results) + ratios.report(io.Discard, metricRows, false); got != tt.faults {
-			t.Errorf("%s: %d faults, want %d", tt.name, got, tt.faults)
+		if got := append(report(io.Discard, results), ratios.report(io.Discard, metricRows, false)...); len(got) != tt.faults {
+			t.Errorf("%s: %d faults, want %d: %v", tt.name, len(got), tt.faults, got)
 		}
 	}
 	if _, _, err := parse(strings.NewReader("--- FAIL: BenchmarkRead\n")); err == nil {
 		t.Error("a failed benchmark passed")
+	}
+}
+
+// A repeated benchmark counts as it came last; what is to be repeated are packages, each once.
+func TestARepeatedBenchmarkCountsAsItCameLast(t *testing.T) {
+	slow := strings.Replace(output, "%s", "390.00", 1) + metrics("4.0")
+	for _, tt := range []struct{ name, text, again string }{
+		{"slow", slow, "./trace\n"},
+		{"slow, then fast", slow + strings.Replace(output, "%s", "40.00", 1), ""},
+		{"slow, two of a package", slow + "pkg: tailgate/trace\nBenchmarkScan-2  100  9000 ns/op  40.00 MB/s\n", "./trace\n"},
+		{"too slow a metric as well", slow + metrics("3.9"), "./ingest\n./trace\n"},
+	} {
+		results, ratios, err := parse(strings.NewReader(tt.text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := packages(append(report(io.Discard, results), ratios.report(io.Discard, metricRows, false)...)); got != tt.again {
+			t.Errorf("%s: again %q, want %q", tt.name, got, tt.again)
+		}
 	}
 }
 

@@ -71,9 +71,9 @@ func (rs ratios) take(pkg, line string) {
 	}
 }
 
-// report prints rows, and counts those that are missing or below their floor. Where a baseline is optional, as programs
-// of others are, a benchmark that ran without it is no fault.
-func (rs ratios) report(w io.Writer, rows []metricRow, optional bool) (faults int) {
+// report prints rows, and returns the benchmarks of those that are missing or below their floor. Where a baseline is
+// optional, as programs of others are, a benchmark that ran without it is no fault.
+func (rs ratios) report(w io.Writer, rows []metricRow, optional bool) (faults []string) {
 	for _, r := range rows {
 		times, measured := rs.times[r.bench+" "+r.named]
 		figure := fmt.Sprintf("%.2g", times)
@@ -81,12 +81,12 @@ func (rs ratios) report(w io.Writer, rows []metricRow, optional bool) (faults in
 		case measured && times >= r.floor:
 		case measured:
 			figure += " (below)"
-			faults++
+			faults = append(faults, r.bench)
 		case optional && rs.ran[r.bench]:
 			figure = fmt.Sprintf("skipped: no %s here", r.named)
 		default:
 			figure = "missing"
-			faults++
+			faults = append(faults, r.bench)
 		}
 		fmt.Fprintf(w, "| %s | %s | %s | %g |\n", r.what, r.named, figure, r.floor)
 	}

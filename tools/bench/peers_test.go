@@ -29,7 +29,7 @@ func TestPeerRows(t *testing.T) {
 			t.Fatal(err)
 		}
 		var out strings.Builder
-		if got := ratios.report(&out, peerRows, true); got != c.faults || !strings.Contains(out.String(), c.want) {
+		if got := len(ratios.report(&out, peerRows, true)); got != c.faults || !strings.Contains(out.String(), c.want) {
 			t.Errorf("%s: %d faults, want %d\n%s", name, got, c.faults, out.String())
 		}
 	}
