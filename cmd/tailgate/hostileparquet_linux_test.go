@@ -286,16 +286,19 @@ func (f *forged) allThere(c *format.ColumnMetaData, n int) []byte {
 	return nil
 }
 
-// rawFooters are footers that are no thrift of a writer.
-var rawFooters = map[string][]byte{
-	"a list that claims 2^31 elements":   append([]byte{0x15, 0x02, 0x19, 0xfc}, 0xff, 0xff, 0xff, 0xff, 0x07),
-	"a name that claims 2^31 bytes":      append([]byte{0x15, 0x02, 0x19, 0x1c, 0x48}, 0xff, 0xff, 0xff, 0xff, 0x07),
-	"a map that claims 2^31 entries":     append([]byte{0x15, 0x02, 0x0b + 0x70, 0xff, 0xff, 0xff, 0xff, 0x07}, 0xcc),
-	"structs in structs":                 bytes.Repeat([]byte{0xfc}, 4<<20),
-	"lists in lists":                     append([]byte{0xf9}, bytes.Repeat([]byte{0x19}, 4<<20)...),
-	"nothing":                            {},
-	"zeros":                              make([]byte, 1<<20),
-	"a list of booleans without content": append([]byte{0xf9, 0xf1}, 0xff, 0xff, 0xff, 0xff, 0x07),
+// rawFooters are footers that are no thrift of a writer. They are made when asked for: each command of the scripts is this
+// program, begun anew.
+func rawFooters() map[string][]byte {
+	return map[string][]byte{
+		"a list that claims 2^31 elements":   append([]byte{0x15, 0x02, 0x19, 0xfc}, 0xff, 0xff, 0xff, 0xff, 0x07),
+		"a name that claims 2^31 bytes":      append([]byte{0x15, 0x02, 0x19, 0x1c, 0x48}, 0xff, 0xff, 0xff, 0xff, 0x07),
+		"a map that claims 2^31 entries":     append([]byte{0x15, 0x02, 0x0b + 0x70, 0xff, 0xff, 0xff, 0xff, 0x07}, 0xcc),
+		"structs in structs":                 bytes.Repeat([]byte{0xfc}, 4<<20),
+		"lists in lists":                     append([]byte{0xf9}, bytes.Repeat([]byte{0x19}, 4<<20)...),
+		"nothing":                            {},
+		"zeros":                              make([]byte, 1<<20),
+		"a list of booleans without content": append([]byte{0xf9, 0xf1}, 0xff, 0xff, 0xff, 0xff, 0x07),
+	}
 }
 
 // TestHostileParquet gives forged files to every command that reads Parquet.
@@ -344,7 +347,7 @@ func TestHostileParquet(t *testing.T) {
 		{name: "cat of a folder", file: "lake/day=2026-03-04/part.parquet", args: []string{"cat", "lake", "--head", "3"}, exit: []int{0}},
 	}
 	var cases []hostile
-	count := 0 // of files, made or not
+	count, footers := 0, rawFooters() // of files, made or not
 	for _, r := range readers {
 		files := map[string]any{}
 		if r.rest != "" {
@@ -375,8 +378,8 @@ func TestHostileParquet(t *testing.T) {
 			x.forge(f)
 			add(x.name, f.bytes())
 		}
-		for _, name := range slices.Sorted(maps.Keys(rawFooters)) {
-			footer := rawFooters[name]
+		for _, name := range slices.Sorted(maps.Keys(footers)) {
+			footer := footers[name]
 			if count++; chosen(count) && (r.every || proving()) {
 				add(name, framed([]byte("PAR1"), footer))
 			}
