@@ -14,7 +14,7 @@ demo: build
 
 test:
 	$(GO) vet ./...
-	$(GO) test -vet=off ./... # all of it has just been vetted
+	GOGC=400 $(GO) test -vet=off ./... # all of it has just been vetted
 
 # Packages with nothing concurrent in them are left out (tools/checks/concurrent), and so are tests of one thread
 # (testshared.NotUnderRace) and those of RACE_SKIP: tables and numbers, which one thread makes, and tests of many processes,

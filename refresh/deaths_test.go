@@ -20,7 +20,7 @@ func TestNightsThatDieAtEachPlace(t *testing.T) {
 			g := simulated()
 			g.format = format
 			where := func(day int) deaths {
-				if size == "full" || day == 1 { // the night with a rebuild
+				if size == "full" || size != "" && day == 1 { // the night with a rebuild
 					return atAllPlaces
 				}
 				return atEachKind

@@ -41,24 +41,21 @@ func spellings(c []byte) []spelling {
 			out = append(out, spelling{"JSON", bytes.Trim(b.Bytes(), "\"\n")})
 		}
 	}
-	units := utf16.Encode([]rune(s))
-	var lower, upper strings.Builder
-	var little, big []byte
-	for _, u := range units {
-		fmt.Fprintf(&lower, `\u%04x`, u)
-		fmt.Fprintf(&upper, `\u%04X`, u)
+	var little, big, lower, upper, percent []byte
+	for _, u := range utf16.Encode([]rune(s)) {
 		little, big = binary.LittleEndian.AppendUint16(little, u), binary.BigEndian.AppendUint16(big, u)
+		lower = hex.AppendEncode(append(lower, `\u`...), big[len(big)-2:])
+		upper = append(append(upper, `\u`...), bytes.ToUpper(lower[len(lower)-4:])...)
 	}
 	digits := hex.EncodeToString(c)
-	var percent strings.Builder
-	for _, b := range c {
-		fmt.Fprintf(&percent, "%%%02X", b)
+	for i := range c {
+		percent = append(append(percent, '%'), digits[2*i:2*i+2]...)
 	}
-	out = append(out, spelling{`\u`, []byte(lower.String())}, spelling{`\U`, []byte(upper.String())},
+	out = append(out, spelling{`\u`, lower}, spelling{`\U`, upper},
 		spelling{"UTF-16LE", little}, spelling{"UTF-16BE", big},
 		spelling{"hex", []byte(digits)}, spelling{"hex, upper", []byte(strings.ToUpper(digits))},
 		spelling{"URL query", []byte(url.QueryEscape(s))}, spelling{"URL path", []byte(url.PathEscape(s))},
-		spelling{"URL, all", []byte(percent.String())}, spelling{"URL, all, lower", []byte(strings.ToLower(percent.String()))},
+		spelling{"URL, all", bytes.ToUpper(percent)}, spelling{"URL, all, lower", percent},
 		spelling{"HTML", []byte(html.EscapeString(s))})
 	for name, enc := range map[string]*base64.Encoding{"base64": base64.RawStdEncoding, "base64url": base64.RawURLEncoding} {
 		for pad := range 3 {

@@ -32,8 +32,9 @@ const (
 )
 
 func newMatcher(canaries [][]byte) *matcher {
-	m := &matcher{starts: map[uint64][]int32{}, window: maxWindow}
-	seen := map[string]bool{}
+	most := len(canaries) * 25 // spellings of each, about
+	m := &matcher{starts: make(map[uint64][]int32, most), window: maxWindow, patterns: make([]pattern, 0, most)}
+	seen := make(map[string]bool, most)
 	for i, c := range canaries {
 		for _, s := range spellings(c) {
 			if len(s.text) < blockBytes+1 || seen[string(s.text)] {

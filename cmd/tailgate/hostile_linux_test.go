@@ -48,8 +48,8 @@ func size(small, full int) int {
 	return small
 }
 
-// chosen tells whether the i-th case is run: one in four, or all of them with TAILGATE_PROVE (small or full).
-func chosen(i int) bool { return i%4 == 0 || os.Getenv("TAILGATE_PROVE") != "" }
+// chosen tells whether the i-th case is run: one in eight, or all of them with TAILGATE_PROVE (small or full).
+func chosen(i int) bool { return i%8 == 0 || os.Getenv("TAILGATE_PROVE") != "" }
 
 // survives runs the chosen cases.
 func survives(t *testing.T, cases []hostile) {
@@ -270,7 +270,7 @@ func (c *limited) run() (*ended, error) {
 	cmd := exec.Command("/proc/self/exe", c.Args...)
 	cmd.Args[0] = "tailgate"
 	cmd.Dir = c.Dir
-	cmd.Env = append(os.Environ(), c.Env...)
+	cmd.Env = append(testshared.DefaultGC(), c.Env...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &most{&stdout, 4 << 20}, &most{&stderr, 1 << 20}
 	if err := cmd.Start(); err != nil {

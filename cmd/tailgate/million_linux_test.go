@@ -53,6 +53,7 @@ func TestProveMillionOverHTTP(t *testing.T) {
 	defer srv.Close()
 	cmd := exec.CommandContext(t.Context(), bin, "replay", trace, "--target", srv.URL, "--timestamp-unit", "ms",
 		"--concurrency", "64", "--out", filepath.Join(dir, "run"), "--quiet")
+	cmd.Env = testshared.DefaultGC()
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said
 	// The first request may come before Start has returned, the tenth part of them not.

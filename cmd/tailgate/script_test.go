@@ -55,6 +55,7 @@ func TestScripts(t *testing.T) {
 		},
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("SHARED", sharedDir())
+			env.Setenv("GOGC", os.Getenv("GOGC"))
 			toy, err := filepath.Abs(filepath.Join("..", "..", "deploy", "keys", "toy"))
 			if err != nil {
 				return err

@@ -115,6 +115,7 @@ func peak(t *testing.T, args ...string) int {
 	}
 	cmd := exec.Command(exe, args...)
 	cmd.Args[0] = "peak"
+	cmd.Env = testshared.DefaultGC()
 	var said bytes.Buffer
 	cmd.Stderr = &said
 	out, err := cmd.Output()
@@ -156,8 +157,15 @@ func TestTraceCommandsInBoundedMemory(t *testing.T) {
 		if full {
 			tc.mib = 2048
 		}
-		if mib := peak(t, tc.args...); mib > tc.mib {
-			t.Errorf("%v took %d MiB, the bound is %d", tc.args, mib, tc.mib)
+		mib := peak(t, tc.args...)
+		for range 2 { // a collector that got no processor for a while is not what is measured
+			if mib <= tc.mib {
+				break
+			}
+			mib = peak(t, tc.args...)
+		}
+		if mib > tc.mib {
+			t.Errorf("%v took %d MiB or more three times, the bound is %d", tc.args, mib, tc.mib)
 		}
 	}
 	if rows > 1_000_000 {

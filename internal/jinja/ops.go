@@ -32,7 +32,7 @@ func (in *interp) binary(e *binaryExpr) Value {
 		if e.op != "+" || !ok || r.Tuple != l.Tuple || l.view || r.view {
 			in.fail(e.line, "unsupported: %s of a %s and a %s", e.op, typeName(left), typeName(right))
 		}
-		in.copied(16*(len(l.Items)+len(r.Items)), e.line)
+		in.copied(32*(len(l.Items)+len(r.Items)), e.line) // the collector looks at each item too
 		return &List{Items: slices.Concat(l.Items, r.Items), Tuple: l.Tuple}
 	}
 	if x, ok := integer(left); ok {

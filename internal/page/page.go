@@ -10,6 +10,7 @@ import (
 	_ "embed"
 	"fmt"
 	"html/template"
+	"sync"
 )
 
 // Mark is in the head of every page that tailgate writes: a file with it is ours.
@@ -36,12 +37,16 @@ const layout = `<!doctype html>
 </html>
 `
 
-// Page is one kind of page.
-type Page struct{ t *template.Template }
+// Page is one kind of page. Its text is parsed at the first rendering: most commands write none.
+type Page struct{ parsed func() *template.Template }
 
 // New makes a page of a text in the language of html/template that defines "title" and "body", and "style" where the page has
-// rules of its own; funcs are what it calls. It panics on a text that is none: these are parts of the program.
+// rules of its own; funcs are what it calls.
 func New(text string, funcs map[string]any) *Page {
+	return &Page{sync.OnceValue(func() *template.Template { return parse(text, funcs) })}
+}
+
+func parse(text string, funcs map[string]any) *template.Template {
 	t := template.Must(template.New("page").Funcs(funcs).Parse(layout))
 	template.Must(t.New("shared").Parse(style))
 	template.Must(t.New("own").Parse(text)) // what stands outside its parts is on no page
@@ -50,13 +55,14 @@ func New(text string, funcs map[string]any) *Page {
 			panic(fmt.Sprintf("a page defines no %q", part))
 		}
 	}
-	return &Page{t}
+	return t
 }
 
-// Render writes the page of data. After an error there is no page.
+// Render writes the page of data. After an error there is no page. It panics where the text is none: that is a part of the
+// program.
 func (p *Page) Render(data any) ([]byte, error) {
 	var b bytes.Buffer
-	if err := p.t.Execute(&b, data); err != nil {
+	if err := p.parsed().Execute(&b, data); err != nil {
 		return nil, err
 	}
 	return b.Bytes(), nil

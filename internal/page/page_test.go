@@ -46,7 +46,7 @@ func TestUnfitTextIsRefused(t *testing.T) {
 					t.Errorf("%q is a page", text)
 				}
 			}()
-			page.New(text, nil)
+			_, _ = page.New(text, nil).Render(nil)
 		}()
 	}
 }

@@ -1,6 +1,7 @@
 package parquetio
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/binary"
 	"errors"
@@ -22,6 +23,7 @@ const (
 	maxGroupRows  = 64 << 20  // rows of a row group
 	maxPage       = 128 << 20 // bytes of a page, decompressed
 	maxPageValues = 16 << 20  // values of a page
+	maxWhole      = 256 << 10 // bytes of a file that is looked at by one read
 	maxGroupPages = 256 << 20 // bytes of the largest page and dictionary of each column of a row group
 )
 
@@ -34,6 +36,10 @@ func Check(r io.ReaderAt, size int64) (WordSizes, error) {
 		return nil, err
 	}
 	c := checker{r: r, size: size, end: size, words: WordSizes{}}
+	far, ok := r.(remote)
+	if c.local = !ok || !far.Remote(); c.local && size <= maxWhole {
+		c.r = bytes.NewReader(c.some(0, size))
+	}
 	err := c.file()
 	if c.lost != nil { // nothing is known of the file
 		return nil, c.lost
@@ -61,6 +67,7 @@ type remote interface{ Remote() bool }
 
 type checker struct {
 	r      io.ReaderAt
+	local  bool
 	lost   error // what kept bytes from coming
 	size   int64
 	end    int64 // of the pages, where the footer begins
@@ -85,8 +92,6 @@ func (c *checker) file() error {
 	if err := c.schema(meta.Schema); err != nil {
 		return err
 	}
-	far, ok := c.r.(remote)
-	local := !ok || !far.Remote()
 	rows := int64(0)
 	for g := range meta.RowGroups {
 		group := &meta.RowGroups[g]
@@ -97,7 +102,7 @@ func (c *checker) file() error {
 			return fmt.Errorf("row group %d has %d columns, the schema %d", g, len(group.Columns), len(c.leaves))
 		}
 		rows += group.NumRows
-		if err := c.group(group, local); err != nil {
+		if err := c.group(group); err != nil {
 			return fmt.Errorf("row group %d: %w", g, err)
 		}
 	}
@@ -181,7 +186,7 @@ func (c *checker) schema(nodes []format.SchemaElement) error {
 	return nil
 }
 
-func (c *checker) group(group *format.RowGroup, local bool) error {
+func (c *checker) group(group *format.RowGroup) error {
 	held := int64(0)
 	for i := range group.Columns {
 		chunk := &group.Columns[i]
@@ -197,7 +202,7 @@ func (c *checker) group(group *format.RowGroup, local bool) error {
 		for _, x := range []struct{ at, n int64 }{
 			{chunk.ColumnIndexOffset, int64(chunk.ColumnIndexLength)}, {chunk.OffsetIndexOffset, int64(chunk.OffsetIndexLength)}, {m.BloomFilterOffset, int64(m.BloomFilterLength)},
 		} {
-			if err := c.indexed(x.at, x.n, local); err != nil {
+			if err := c.indexed(x.at, x.n); err != nil {
 				return fmt.Errorf("an index of column %d: %w", i, err)
 			}
 		}
@@ -205,7 +210,7 @@ func (c *checker) group(group *format.RowGroup, local bool) error {
 			return fmt.Errorf("column %d claims %d values of %d rows", i, m.NumValues, group.NumRows)
 		}
 		// A broken block of LZ4 is no mere error to the libraries, so those are looked at wherever they lie.
-		if !local && m.Codec != format.Lz4Raw {
+		if !c.local && m.Codec != format.Lz4Raw {
 			continue
 		}
 		most, err := c.pages(m, start)
@@ -225,12 +230,12 @@ func (c *checker) inside(start, n int64) bool {
 }
 
 // indexed looks at an index of n bytes, of which all together are no more than the file.
-func (c *checker) indexed(at, n int64, local bool) error {
+func (c *checker) indexed(at, n int64) error {
 	c.index += max(n, 0)
 	if !c.inside(at, n) || c.index > c.size {
 		return errors.New("lies outside of the file")
 	}
-	if at == 0 || n == 0 || !local {
+	if at == 0 || n == 0 || !c.local {
 		return nil
 	}
 	_, err := walkStruct(c.some(at, min(n, maxFooter)))

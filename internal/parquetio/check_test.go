@@ -203,9 +203,9 @@ func TestPagesWithoutRowsAreLookedAt(t *testing.T) {
 		t.Fatal(err)
 	}
 	pages := append(append([]byte(Magic), head...), packed...)
-	c := checker{r: bytes.NewReader(pages), size: int64(len(pages)), end: int64(len(pages)), words: WordSizes{}, leaves: []leaf{{}}}
+	c := checker{r: bytes.NewReader(pages), size: int64(len(pages)), end: int64(len(pages)), words: WordSizes{}, local: true, leaves: []leaf{{}}}
 	group := &format.RowGroup{Columns: []format.ColumnChunk{{MetaData: format.ColumnMetaData{Codec: format.Zstd, DataPageOffset: 4, TotalCompressedSize: int64(len(pages) - 4)}}}}
-	if err := c.group(group, true); err == nil {
+	if err := c.group(group); err == nil {
 		t.Error("a bomb is taken")
 	}
 }
