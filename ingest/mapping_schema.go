@@ -42,9 +42,14 @@ func (p *mappingParser) keepsSchema(asJSON []byte) bool {
 		p.Faultf(p.root, "not a mapping")
 		return false
 	}
-	var invalid *jsonschema.ValidationError
-	if !errors.As(schema.Validate(doc), &invalid) {
+	err = schema.Validate(doc)
+	if err == nil {
 		return true
+	}
+	var invalid *jsonschema.ValidationError
+	if !errors.As(err, &invalid) {
+		p.Faultf(p.root, "holding the mapping against its schema: %w", err)
+		return false
 	}
 	faults := schemaFaults(invalid, message.NewPrinter(language.English))
 	slices.SortFunc(faults, func(a, b schemaFault) int { return strings.Compare(a.text, b.text) }) // the validator has no order

@@ -43,7 +43,8 @@ func Main(args []string) int {
 	return a.run(ctx, args)
 }
 
-// interrupts turns the first ^C (or SIGTERM) into a cancelled context and the second into a closed channel.
+// interrupts turns the first ^C (or SIGTERM) into a cancelled context and the second into a closed channel. The third is
+// the system's: it ends a process that does neither.
 func interrupts() (ctx context.Context, abort <-chan struct{}, stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	second := make(chan struct{})
@@ -51,7 +52,7 @@ func interrupts() (ctx context.Context, abort <-chan struct{}, stop func()) {
 	done := make(chan struct{})
 	signal.Notify(sig, os.Interrupt, syscall.SIGTERM)
 	go func() {
-		for _, f := range []func(){cancel, func() { close(second) }} {
+		for _, f := range []func(){cancel, func() { signal.Stop(sig); close(second) }} {
 			select {
 			case <-sig:
 				f()

@@ -66,7 +66,7 @@ func (a *app) replayCommand() *cobra.Command {
 		Long: `Sends each row of the trace at its scheduled time (open loop), whatever the target does, and records every
 request in the folder of --out. --target sim: runs the simulated engine in virtual time (sim:help lists its settings).
 The key for the target is read from TAILGATE_API_KEY, or from the file that TAILGATE_API_KEY_FILE names. The first ^C
-stops sending and waits for answers, the second aborts; both keep what was measured.
+stops sending and waits for answers, the second aborts; both keep what was measured. A third ends the process at once.
 
 Exit codes: 0 done; 1 the target cannot be reached, or the disk failed; 2 wrong usage; 4 run invalid (the client
 was too slow, or settings contradict); 6 broken rows in the trace; 130 interrupted. With --gate also 3 gate failed and
