@@ -70,8 +70,9 @@ var errMore = errors.New("more is to come")
 
 var posted = &http.Request{Method: http.MethodPost}
 
-// NewHeads returns a parser of heads.
-func NewHeads() *Heads { return &Heads{buf: bufio.NewReader(nil)} }
+// NewHeads returns a parser of heads. Its buffer is as large as net/http's is in this repository: of a line that ends with
+// a full buffer and the connection, net/http says that the end came too soon, of others that they are malformed.
+func NewHeads() *Heads { return &Heads{buf: bufio.NewReaderSize(nil, maxFraming)} }
 
 // Read gives the parser of net/http the head that is being read.
 func (h *Heads) Read(p []byte) (int, error) {
