@@ -27,7 +27,8 @@ Decoders|Quirk|Forget|Dictionary|HitCurve|IDCOf|KnownLaws|IntervalsHold|Mooncake
 PageHas|PageIs|SharedExamples|SharedGateway|TextIsWritten|ALeakingBuild|RawBatch|LayoutsAreRead|BombIsBounded|Portions|$\
 LawsOn(Public|TheFixture)|LawsOfArrivals|RatesAreKept|ManySmallGroups|Knobs|QueueOfKnown|QueueAfter|CountVariance|SplicedIn|RiseAndFall|Hostile|OldSets|FailuresSayNothing|ReadNoMoreThan|SameBytes/bucket|SampleOfLarge|ShareTheMemory|$\
 Packed(Plans|RowsAre)|ClockGone|DestroyedKey|AfterTheKey|BadNights|MissedNight|RatesOfANight|FullDisk|ExportStreams|ManyRowsIsRead|BoundsAgree|FailFastIs|$\
-BacktestCells|AttributableInterval|MemoChangesNothing|PrefixesHit|AsItsExport|RowsThatWere|ForOtherTools|KeepsItsErrors|BombsAreRefused|NeverPanic|TextIsHidden|SIGKILL|KilledNights|Nights(ThatDie|InABucket)|ZombieInABucket|Killed(Anywhere|InABucket|AtEach)|$\
+BacktestCells|AttributableInterval|MemoChangesNothing|PrefixesHit|AsItsExport|RowsThatWere|ForOtherTools|KeepsItsErrors|BombsAreRefused|NeverPanic|TextIsHidden|$\
+RowGroupsEnd|ExpireDrops|ForgottenRows|BatchBomb|DamagedPrompts|CrashesLeave|NaiveOne|MemoryDoesNotGrow|LeaksInParquet|DamagedParquet|SpellingsAre|SIGKILL|KilledNights|Nights(ThatDie|InABucket)|ZombieInABucket|Killed(Anywhere|InABucket|AtEach)|$\
 Scripts/(analyze|audit|backtest|capacity|cat|compare|completion|demo|example|explain|failures|foreign|forget|formats|headroom|keys|manydays|profile|public|$\
 rescale|servegen|simtruth|simulated|synth|tokenizers|trace|usage)
 race:
