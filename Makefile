@@ -12,12 +12,11 @@ build:
 demo: build
 	./bin/tailgate demo --out demo-out
 
-# Tests make and remove many thousand small files, in memory where 4 GiB are free for that, and hold little in their own.
-RAM := $(shell [ "$$(df -k --output=avail /dev/shm 2>/dev/null | tail -1)" -gt 4194304 ] 2>/dev/null && echo /dev/shm)
+# Tests make and remove many thousand small files, in memory where there is room, and hold little in their own.
+RAM = $(shell tools/checks/ram)
 test:
 	$(GO) vet ./...
-	tmp=$$(mktemp -d $(RAM:%=-p %)) && trap 'rm -rf "$$tmp"' EXIT && \
-	GOTMPDIR=$${GOTMPDIR:-$${TMPDIR:-/tmp}} TMPDIR=$$tmp GOGC=400 $(GO) test -vet=off ./... # all of it has just been vetted
+	$(if $(RAM),GOTMPDIR=$${GOTMPDIR:-$${TMPDIR:-/tmp}} TMPDIR=$(RAM)) GOGC=400 $(GO) test -vet=off ./... # all of it has just been vetted
 
 # Packages with nothing concurrent in them are left out (tools/checks/concurrent), and so are tests of one thread
 # (testshared.NotUnderRace) and those of RACE_SKIP: tables and numbers, which one thread makes, and tests of many processes,
