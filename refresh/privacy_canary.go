@@ -76,11 +76,23 @@ func checkCanaries(ctx context.Context, o canaryOptions) (out CanaryResult, err 
 
 // memoryFolder makes a temporary folder in memory, where the system has a file system for that.
 func memoryFolder() (string, error) {
-	const pattern = "tailgate-canary-"
-	if dir, err := os.MkdirTemp("/dev/shm", pattern); err == nil {
+	if dir, err := canaryFolder("/dev/shm"); err == nil {
 		return dir, nil
 	}
-	return os.MkdirTemp("", pattern)
+	return canaryFolder(os.TempDir())
+}
+
+// canaryFolder makes a folder for one check, and removes what checks that were killed a day ago or earlier have left: each
+// takes seconds.
+func canaryFolder(in string) (string, error) {
+	const pattern = "tailgate-canary-"
+	left, _ := filepath.Glob(filepath.Join(in, pattern+"*"))
+	for _, dir := range left {
+		if info, err := os.Lstat(dir); err == nil && info.IsDir() && time.Since(info.ModTime()) > day {
+			_ = os.RemoveAll(dir) // another user's stays
+		}
+	}
+	return os.MkdirTemp(in, pattern)
 }
 
 // canaryRun is one check.

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -141,5 +142,32 @@ func TestALeakingBuildIsFound(t *testing.T) {
 				t.Error("the report has a canary in it")
 			}
 		})
+	}
+}
+
+func TestCanariesOfKilledChecksAreRemoved(t *testing.T) {
+	in := t.TempDir()
+	folder := func(name string, age time.Duration) string {
+		dir := filepath.Join(in, name)
+		if err := os.MkdirAll(filepath.Join(dir, "out"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		at := time.Now().Add(-age)
+		if err := os.Chtimes(dir, at, at); err != nil {
+			t.Fatal(err)
+		}
+		return dir
+	}
+	folder("tailgate-canary-1", 25*time.Hour)
+	running, other := folder("tailgate-canary-2", time.Hour), folder("other", 25*time.Hour)
+	made, err := canaryFolder(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	left, err := filepath.Glob(filepath.Join(in, "*"))
+	want := []string{running, other, made}
+	slices.Sort(want)
+	if diff := cmp.Diff(want, left); diff != "" || err != nil {
+		t.Error(diff, err)
 	}
 }
