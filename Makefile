@@ -12,11 +12,12 @@ build:
 demo: build
 	./bin/tailgate demo --out demo-out
 
-# Tests make and remove many thousand small files, in memory where there is room, and hold little in their own.
+# Tests make and remove many thousand small files, in memory where there is room, and hold little in their own. Some wait: one
+# package more than there are processors runs at a time.
 RAM = $(shell tools/checks/ram)
 test:
 	$(GO) vet ./...
-	$(if $(RAM),GOTMPDIR=$${GOTMPDIR:-$${TMPDIR:-/tmp}} TMPDIR=$(RAM)) GOGC=400 $(GO) test -vet=off ./... # all of it has just been vetted
+	$(if $(RAM),GOTMPDIR=$${GOTMPDIR:-$${TMPDIR:-/tmp}} TMPDIR=$(RAM)) GOGC=400 $(GO) test -p $$(($$(getconf _NPROCESSORS_ONLN) + 1)) -vet=off ./... # all of it has just been vetted
 
 # Packages with nothing concurrent in them are left out (tools/checks/concurrent), and so are tests of one thread
 # (testshared.NotUnderRace) and those of RACE_SKIP: tables and numbers, which one thread makes, and tests of many processes,
