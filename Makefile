@@ -25,7 +25,7 @@ test:
 RACE_SKIP = Guides|MillionRequests|Eight(Workers|Senders)|InTheReport|NaiveModel|PowerLoss|GroupDistributes|KilledWriters|KafkaZombie|KilledBuilds|RandomTransactions|Scanner|Reader(Knows|Agrees)|$\
 Decoders|Quirk|Forget|Dictionary|HitCurve|IDCOf|KnownLaws|IntervalsHold|Mooncake|ServeGen|HoursMake|Merged?(Sums|Atoms|Forgets|Keeps|Refuses)|$\
 PageHas|PageIs|SharedExamples|SharedGateway|TextIsWritten|ALeakingBuild|RawBatch|LayoutsAreRead|BombIsBounded|Portions|$\
-LawsOn(Public|TheFixture)|LawsOfArrivals|RatesAreKept|ManySmallGroups|Knobs|QueueOfKnown|QueueAfter|CountVariance|SplicedIn|RiseAndFall|Hostile|OldSets|FailuresSayNothing|ReadNoMoreThan|SameBytes/bucket|SampleOfLarge|ShareTheMemory|$\
+LawsOn(Public|TheFixture)|LawsOfArrivals|RatesAreKept|ManySmallGroups|Knobs|QueueOfKnown|QueueAfter|CountVariance|SplicedIn|RiseAndFall|Hostile|OldSets|FailuresSayNothing|ReadNoMoreThan|SameBytes/bucket|$\
 Packed(Plans|RowsAre)|ClockGone|DestroyedKey|AfterTheKey|BadNights|MissedNight|RatesOfANight|FullDisk|ExportStreams|ManyRowsIsRead|BoundsAgree|FailFastIs|$\
 BacktestCells|AttributableInterval|MemoChangesNothing|PrefixesHit|AsItsExport|RowsThatWere|ForOtherTools|KeepsItsErrors|BombsAreRefused|NeverPanic|TextIsHidden|$\
 RowGroupsEnd|ExpireDrops|ForgottenRows|BatchBomb|DamagedPrompts|CrashesLeave|NaiveOne|MemoryDoesNotGrow|LeaksInParquet|DamagedParquet|SpellingsAre|SIGKILL|KilledNights|Nights(ThatDie|InABucket)|ZombieInABucket|Killed(Anywhere|InABucket|AtEach)|$\

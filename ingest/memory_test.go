@@ -75,7 +75,7 @@ func TestMemoryIsBounded(t *testing.T) {
 			}
 			cmd := child(t, envMemory+"="+c.format)
 			cmd.Args[1] = "-test.run=^TestMemoryIsBounded$"
-			cmd.Env = append(cmd.Env, "GOGC=", envURL+"="+b.url(), envLake+"="+t.TempDir())
+			cmd.Env = append(cmd.Env, envURL+"="+b.url(), envLake+"="+t.TempDir())
 			out, err := cmd.CombinedOutput()
 			if err != nil {
 				t.Fatalf("%v: %s", err, out)
